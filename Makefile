@@ -1,0 +1,31 @@
+PYTHON ?= python3
+VENV   ?= .venv
+BIN     = $(VENV)/bin
+
+.PHONY: demo test check lint types chaos clean
+demo: $(VENV)/ready
+	@$(BIN)/spillway simulate --demo
+
+test: $(VENV)/ready
+	@$(BIN)/ruff check src tests
+	@$(BIN)/ruff format --check src tests
+	@$(BIN)/mypy
+	@$(BIN)/python -m pytest
+
+lint: $(VENV)/ready
+	@$(BIN)/ruff check --fix src tests
+	@$(BIN)/ruff format src tests
+
+types: $(VENV)/ready
+	@$(BIN)/mypy
+
+$(VENV)/ready: requirements.txt pyproject.toml
+	@sh scripts/prerequisites $(PYTHON)
+	@echo "making the virtual environment in $(VENV) (a few minutes the first time)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis out

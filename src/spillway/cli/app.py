@@ -1,0 +1,35 @@
+"""The `spillway` command. One module a command; errors are one line and exit code 2."""
+
+import sys
+
+import typer
+
+from spillway.cli.bench import bench
+from spillway.cli.reproduce import reproduce
+from spillway.cli.screen import errors
+from spillway.errors import SpillwayError
+
+app = typer.Typer(
+    name="spillway",
+    help="Keeps Spark Structured Streaming queries inside their delay targets under overload.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(reproduce)
+app.command()(bench)
+
+
+@app.callback()
+def spillway() -> None:
+    """Makes `spillway` a group even while it has a single command."""
+
+
+def main() -> None:
+    try:
+        app()
+    except SpillwayError as error:
+        errors.print(f"spillway: {error}", highlight=False, markup=False, soft_wrap=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,39 @@
+"""`spillway bench`: figures with the command that makes them."""
+
+from typing import Annotated
+
+import typer
+
+from spillway.benchmarks import registry
+from spillway.cli.screen import errors, print_json, print_table, progress_bar
+from spillway.experiments.report import Table
+
+
+def bench(
+    name: Annotated[str | None, typer.Argument(help="a benchmark; see --list")] = None,
+    list_names: Annotated[bool, typer.Option("--list", help="name all benchmarks")] = False,
+    seed: Annotated[int, typer.Option(help="seed of all randomness")] = 1,
+    quick: Annotated[bool, typer.Option(help="a short run for a first look")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON only")] = False,
+) -> None:
+    """Measure; ratios are within one run, because machines are noisy."""
+    if list_names or name is None:
+        known = registry.all_benchmarks().values()
+        if as_json:
+            print_json([{"name": b.name, "title": b.title} for b in known])
+        else:
+            rows = [(b.name, b.title) for b in known]
+            print_table(Table(title="", columns=("name", "what it measures"), rows=rows))
+        return
+    benchmark = registry.find(name)
+    with progress_bar(name) as progress:
+        setup = registry.BenchSetup(seed=seed, quick=quick, progress=progress)
+        report = benchmark.run(setup)
+    if as_json:
+        print_json({"benchmark": name, "seed": seed, "results": report.results})
+    for table in () if as_json else report.tables:
+        print_table(table)
+    for failure in report.failures:
+        errors.print(f"spillway: {failure}", highlight=False)
+    if report.failures:
+        raise typer.Exit(1)

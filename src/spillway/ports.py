@@ -1,0 +1,87 @@
+"""The few protocols that the paths are built from."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from spillway.model import Decision, Measurement
+
+
+class LoadManager(Protocol):
+    """When and how much to shed: one control law, its few numbers as state, no clock, no I/O."""
+
+    def decide(self, measurement: Measurement) -> Decision: ...
+
+
+class Plant(Protocol):
+    """What is controlled: Spark, or the simulator."""
+
+    def observe(self) -> Iterable[Measurement]:
+        """One measurement per class, for the period that has just ended."""
+        ...
+
+    def actuate(self, class_name: str, decision: Decision) -> None: ...
+
+
+class Journal(Protocol):
+    """Every measurement and decision, with its reason."""
+
+    def record(self, measurement: Measurement, decision: Decision) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Span:
+    """Positions [start, stop) of one partition of a log."""
+
+    partition: int
+    start: int
+    stop: int
+
+    @property
+    def tuples(self) -> int:
+        return self.stop - self.start
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArrivalCurve:
+    """When the positions of a span arrived: a piecewise linear curve through known points.
+
+    `positions` ascend from span.start to span.stop; `times_s[i]` is when everything below
+    `positions[i]` had arrived.
+    """
+
+    positions: npt.NDArray[np.int64]
+    times_s: npt.NDArray[np.float64]
+
+
+class Log(Protocol):
+    """A stream's append-only log of tuples.
+
+    A log is made from plain string options on the driver and again in every worker: making one
+    has no side effects and opens nothing. `extent` and `arrivals` are called by the planner,
+    `read` by the workers. Positions of a partition ascend without gaps in numbering; a position,
+    once readable, never changes its row or its arrival.
+    """
+
+    def columns(self) -> Any:
+        """The pyarrow schema of the rows, without `_arrival` and `_weight`."""
+        ...
+
+    def extent(self, now_s: float) -> tuple[Span, ...]:
+        """For every partition: earliest readable position and the next one to be written."""
+        ...
+
+    def arrivals(self, span: Span) -> ArrivalCurve:
+        """When the tuples of a span arrived (epoch seconds)."""
+        ...
+
+    def read(self, span: Span, wanted: npt.NDArray[np.int64] | None) -> Iterator[Any]:
+        """Rows of a span as pyarrow record batches: `columns()` and `_arrival` (us, UTC).
+
+        `wanted` lists the positions to deliver, ascending; None means all of them. A log that can
+        be addressed by position touches nothing else.
+        """
+        ...
