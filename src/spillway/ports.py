@@ -1,6 +1,6 @@
 """The few protocols that the paths are built from."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -49,12 +49,18 @@ class Span:
 class ArrivalCurve:
     """When the positions of a span arrived: a piecewise linear curve through known points.
 
-    `positions` ascend from span.start to span.stop; `times_s[i]` is when everything below
-    `positions[i]` had arrived.
+    `positions` ascend strictly from span.start to span.stop; `times_s[i]` is when everything below
+    `positions[i]` had arrived. Between points the curve is linear: the tuple at position p arrived
+    at its value for p + 1. Times ascend, except in a log that keeps the original arrivals of
+    another query's rows.
     """
 
     positions: npt.NDArray[np.int64]
     times_s: npt.NDArray[np.float64]
+
+    def times_of(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        """Arrival times of tuples of the span."""
+        return np.interp(positions + 1, self.positions, self.times_s)
 
 
 class Log(Protocol):
@@ -82,6 +88,14 @@ class Log(Protocol):
         """Rows of a span as pyarrow record batches: `columns()` and `_arrival` (us, UTC).
 
         `wanted` lists the positions to deliver, ascending; None means all of them. A log that can
-        be addressed by position touches nothing else.
+        be addressed by position touches nothing else. Fewer rows come out where a position holds
+        no readable row: a malformed record, or an offset that Kafka's compaction removed.
+        """
+        ...
+
+    def commit(self, stops: Mapping[int, int]) -> None:
+        """Everything below these positions (by partition) is done. Most logs ignore it.
+
+        Called by the planner; only for others to look at (Kafka's group lag), never read back.
         """
         ...

@@ -1,0 +1,221 @@
+"""Columns whose values are pure functions of (seed, column, position)."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from spillway.errors import SpillwayError, require, unknown_name
+from spillway.model import parse_duration_s
+
+Words = npt.NDArray[np.uint64]
+Positions = npt.NDArray[np.int64]
+
+DEFAULT_COLUMNS = "id position, key key(1000), value double(0, 1), event_time time"
+
+_COLUMN = re.compile(r"\s*(\w+)\s+(\w+)\s*(?:\(([^)]*)\))?\s*(?:,|$)")
+_GUIDE_BITS = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """What a column may depend on."""
+
+    positions: Positions  # of the whole stream, so that partitions differ
+    arrival_us: Positions
+    words: Words  # 64 random bits a row
+
+
+@dataclass(frozen=True, kw_only=True)
+class GeneratedColumn:
+    name: str
+    type: pa.DataType
+    values: Callable[[Rows], Any]  # a numpy or Arrow array
+
+
+def parse_columns(text: str) -> tuple[GeneratedColumn, ...]:
+    """'id position, key key(1000, 1.2), price double(0, 100)': name, kind, arguments."""
+    columns: list[GeneratedColumn] = []
+    place = 0
+    while place < len(text):
+        match = _COLUMN.match(text, place)
+        if match is None:
+            raise SpillwayError(
+                f"option 'columns' cannot be read at '{text[place:].strip()}': it must be"
+                " 'name kind(arguments), ...', for example 'key key(1000, 1.2), price double(0, 9)'"
+            )
+        columns.append(make_column(match[1], match[2], match[3] or "", len(columns)))
+        place = match.end()
+    require(len(columns) > 0, "option 'columns'", text, "at least one column")
+    return tuple(columns)
+
+
+def make_column(name: str, kind: str, arguments: str, index: int) -> GeneratedColumn:
+    if kind not in KINDS:
+        raise unknown_name(f"kind of column '{name}'", kind, KINDS)
+    given = [part.strip() for part in arguments.split(",") if part.strip()]
+    try:
+        made_type, values = KINDS[kind](given, index)
+    except (ValueError, IndexError):
+        raise SpillwayError(
+            f"column '{name}' is {kind}({arguments}): it must be like {EXAMPLES[kind]}"
+        ) from None
+    return GeneratedColumn(name=name, type=made_type, values=values)
+
+
+def columns_for(schema: pa.Schema) -> tuple[GeneratedColumn, ...]:
+    """Default generators for a wanted schema, by type."""
+    return tuple(_for_type(field, index) for index, field in enumerate(schema))
+
+
+def _for_type(field: pa.Field, index: int) -> GeneratedColumn:
+    kind = next((name for fits, name in _BY_TYPE if fits(field.type)), None)
+    if kind is None:
+        raise SpillwayError(
+            f"column '{field.name}' is {field.type}: the synthetic log generates integers,"
+            " doubles, strings and timestamps"
+        )
+    made = make_column(field.name, kind, "", index)
+    return GeneratedColumn(name=field.name, type=field.type, values=made.values)
+
+
+_BY_TYPE: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
+    (pa.types.is_integer, "key"),
+    (pa.types.is_floating, "double"),
+    (pa.types.is_string, "string"),
+    (pa.types.is_timestamp, "time"),
+)
+
+
+def random_words(positions: Positions, seed: int) -> Words:
+    """SplitMix64's finaliser of (seed, position); chunks stay in the cache."""
+    z = positions.astype(np.uint64)
+    z ^= np.uint64((seed * 0xD1B54A32D192ED03 + 0x9E3779B97F4A7C15) & (2**64 - 1))
+    z *= np.uint64(0xBF58476D1CE4E5B9)
+    z ^= z >> np.uint64(30)
+    z *= np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(31)
+    return z
+
+
+def _mixed(rows: Rows, index: int) -> Words:
+    """A column's own bits: one more multiplication of the row's, by the column's odd number."""
+    z: Words = (rows.words + np.uint64(index + 1)) * np.uint64(
+        (0x9E3779B97F4A7C15 * (2 * index + 3)) & (2**64 - 1) | 1
+    )
+    z ^= z >> np.uint64(32)
+    return z
+
+
+def _unit(rows: Rows, index: int) -> npt.NDArray[np.float64]:
+    """Uniform in [0, 1), 53 bits."""
+    return (_mixed(rows, index) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+_Made = tuple[pa.DataType, Callable[[Rows], Any]]
+
+
+def _position(given: list[str], index: int) -> _Made:
+    return pa.int64(), lambda rows: rows.positions
+
+
+def _int(given: list[str], index: int) -> _Made:
+    low, high = (int(given[0]), int(given[1])) if given else (0, 1000)
+    if high <= low:
+        raise ValueError
+    width = high - low
+    return pa.int64(), lambda rows: (_unit(rows, index) * width).astype(np.int64) + low
+
+
+def _double(given: list[str], index: int) -> _Made:
+    low, high = (float(given[0]), float(given[1])) if given else (0.0, 1.0)
+    if high <= low:
+        raise ValueError
+    return pa.float64(), lambda rows: _unit(rows, index) * (high - low) + low
+
+
+def _key(given: list[str], index: int) -> _Made:
+    draw = _zipf_of(given)
+    return pa.int64(), lambda rows: draw(_mixed(rows, index))
+
+
+def _string(given: list[str], index: int) -> _Made:
+    draw = _zipf_of(given)
+    names = pa.array([f"k{number:06d}" for number in range(draw.count)])
+    return pa.string(), lambda rows: names.take(pa.array(draw(_mixed(rows, index))))
+
+
+def _time(given: list[str], index: int) -> _Made:
+    """Event time: the arrival, or up to a duration before it."""
+    kind = pa.timestamp("us", tz="UTC")
+    if not given:
+        return kind, lambda rows: rows.arrival_us
+    late_us = parse_duration_s(given[0], "lateness of an event time") * 1e6
+    return kind, lambda rows: rows.arrival_us - (_unit(rows, index) * late_us).astype(np.int64)
+
+
+KINDS: Mapping[str, Callable[[list[str], int], _Made]] = {
+    "position": _position,
+    "int": _int,
+    "double": _double,
+    "key": _key,
+    "string": _string,
+    "time": _time,
+}
+EXAMPLES: Mapping[str, str] = {
+    "position": "position",
+    "int": "int(0, 100), from the first number up to but without the second",
+    "double": "double(0, 100), the second number above the first",
+    "key": "key(1000) or key(1000, 1.2): how many keys and the Zipf exponent (0: all alike)",
+    "string": "string(1000) or string(1000, 1.2): how many strings and the Zipf exponent",
+    "time": "time or time(5s): event times up to that long before the arrival",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Zipf:
+    """Keys 0, 1, ...: key k with probability in proportion to (k + 1)^-exponent.
+
+    Inverse of the distribution function by a guide table: most draws fall into a cell that lies
+    within one key, the others are searched for, so that the law is exact.
+    """
+
+    count: int
+    cumulative: npt.NDArray[np.float64]
+    lowest: npt.NDArray[np.int64]
+    single: npt.NDArray[np.bool]
+
+    def __call__(self, words: Words) -> Positions:
+        cells = (words >> np.uint64(64 - _GUIDE_BITS)).astype(np.int64)
+        keys = self.lowest[cells]
+        unsure = np.flatnonzero(~self.single[cells])
+        if len(unsure):
+            uniform = (words[unsure] >> np.uint64(11)).astype(np.float64) * 2.0**-53
+            keys[unsure] = np.searchsorted(self.cumulative, uniform, "right")
+        return keys
+
+
+def _zipf_of(given: list[str]) -> Zipf:
+    count = int(given[0]) if given else 1000
+    exponent = float(given[1]) if len(given) > 1 else 1.0
+    if not (1 <= count <= 10_000_000 and 0.0 <= exponent < 100.0):
+        raise ValueError
+    return zipf(count, exponent)
+
+
+@lru_cache(maxsize=16)
+def zipf(count: int, exponent: float) -> Zipf:
+    shares = np.arange(1, count + 1, dtype=np.float64) ** -exponent
+    cumulative = np.cumsum(shares / shares.sum())
+    cumulative[-1] = 1.0
+    edges = np.arange(2**_GUIDE_BITS + 1) / 2**_GUIDE_BITS
+    at_edges = np.searchsorted(cumulative, edges, "right")
+    highest = np.searchsorted(cumulative, edges[1:], "left")
+    return Zipf(
+        count=count, cumulative=cumulative, lowest=at_edges[:-1], single=at_edges[:-1] == highest
+    )

@@ -1,0 +1,57 @@
+"""How fast a synthetic log grows: a constant, a profile of steps, or a named workload."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from spillway.errors import SpillwayError, require
+from spillway.logs import options as opt
+from spillway.logs.timetable import Timetable, timetable_of_arrivals, timetable_of_rates
+
+_WORKLOAD_KNOTS = 1_000_000  # arrivals drawn for one round; higher rates spread copies between them
+
+
+def timetable_of_options(options: Mapping[str, str], seed: int, partitions: int) -> Timetable:
+    start_us = opt.start_us(options)
+    if "workload" not in options:
+        times_s, rates = parse_rates(options.get("rate", "1000"))
+        return timetable_of_rates(start_us, times_s, rates, partitions)
+    rate_per_s = opt.positive(options, "rate", 1000.0)
+    duration_s = opt.seconds(options, "duration", "10m")
+    table = _workload(options["workload"], start_us, rate_per_s, duration_s, seed)
+    return replace(table, strides=partitions)
+
+
+def _workload(
+    name: str, start_us: int, rate_per_s: float, duration_s: float, seed: int
+) -> Timetable:
+    """The workload's own arrivals; above a million of them, each stands for several tuples that
+    are spread evenly since the one before, so that any rate has the workload's shape."""
+    from spillway.workloads.named import make  # brings SciPy: only who asks for it pays
+
+    drawn_per_s = min(rate_per_s, _WORKLOAD_KNOTS / duration_s)
+    arrivals_s = make(name, seed=seed, duration_s=duration_s, rate_per_s=drawn_per_s)
+    require(
+        len(arrivals_s) > 0, f"arrivals of workload '{name}'", 0, "some: raise rate or duration"
+    )
+    return timetable_of_arrivals(start_us, arrivals_s, duration_s, rate_per_s / drawn_per_s)
+
+
+def parse_rates(text: str) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """'1000' or '0:1000,30:5000': from second 30 on 5,000 tuples per second, for ever."""
+    pairs = [part.split(":") for part in text.split(",")] if ":" in text else [["0", text]]
+    try:
+        points = np.array([(float(at), float(rate)) for at, rate in pairs])
+    except ValueError:
+        raise SpillwayError(
+            f"option 'rate' is '{text}': it must be tuples per second or a profile"
+            " 'second:rate,...', for example 0:1000,30:5000"
+        ) from None
+    times_s, rates = points[:, 0], points[:, 1]
+    require(times_s[0] == 0.0, "first second of option 'rate'", float(times_s[0]), "0")
+    require(bool((np.diff(times_s) > 0).all()), "option 'rate'", text, "in order of time")
+    require(bool((rates >= 0.0).all() and (rates <= 1e8).all()), "option 'rate'", text, "0 to 1e8")
+    require(bool(rates.any()), "option 'rate'", text, "above zero somewhere")
+    return times_s, rates

@@ -1,0 +1,134 @@
+"""Replay of a file: every row arrives when its timestamp says, counted from the start time."""
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from spillway.errors import SpillwayError
+from spillway.logs import options as opt
+from spillway.logs.schema import ARRIVAL, BATCH_ROWS, conformed, with_arrival
+from spillway.logs.tables import load_table
+from spillway.logs.timetable import Timetable, timetable_of_arrivals
+from spillway.ports import ArrivalCurve, Span
+
+OPTIONS: Mapping[str, str] = {
+    "path": "a .csv, .csv.gz, .parquet or .npy file, in order of time",
+    "time": "the column of times; default 'timestamp' (an .npy file has only that)",
+    "unit": "of times that are numbers: s, ms, us or ns; default s",
+    "speed": "how many times faster than recorded; default 1",
+    "loop": "start again at the end; default false",
+    "start": "arrival of the first row: epoch seconds or ISO 8601; default: the first start",
+}
+
+_UNITS_PER_S = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+
+def open_log(options: Mapping[str, str], schema: pa.Schema | None = None) -> "ReplayLog":
+    return ReplayLog(options, schema)
+
+
+class ReplayLog:
+    def __init__(self, options: Mapping[str, str], schema: pa.Schema | None) -> None:
+        self._options = options
+        self._wanted_schema = schema
+        self._path = Path(opt.text(options, "path", "the file to replay"))
+        self._time = options.get("time", "timestamp")
+        self._unit = options.get("unit", "s")
+        self._speed = opt.positive(options, "speed", 1.0)
+        self._loop = opt.flag(options, "loop")
+        if self._unit not in _UNITS_PER_S:
+            raise SpillwayError(f"option 'unit' is '{self._unit}': it must be s, ms, us or ns")
+
+    def columns(self) -> pa.Schema:
+        return self._schema
+
+    def extent(self, now_s: float) -> tuple[Span, ...]:
+        return (Span(partition=0, start=0, stop=self._timetable.count(now_s)),)
+
+    def arrivals(self, span: Span) -> ArrivalCurve:
+        return self._timetable.curve(span.start, span.stop)
+
+    def read(self, span: Span, wanted: npt.NDArray[np.int64] | None) -> Iterator[pa.RecordBatch]:
+        total = span.tuples if wanted is None else len(wanted)
+        for lower in range(0, total, BATCH_ROWS):
+            upper = min(lower + BATCH_ROWS, total)
+            if wanted is None:
+                yield self._batch(np.arange(span.start + lower, span.start + upper))
+            else:
+                yield self._batch(wanted[lower:upper])
+
+    def commit(self, stops: Mapping[int, int]) -> None:
+        """A file keeps no track of its readers."""
+
+    def _batch(self, positions: npt.NDArray[np.int64]) -> pa.RecordBatch:
+        table = self._table
+        rows = positions % table.num_rows
+        taken = table.select(self._schema.names).take(pa.array(rows)).combine_chunks()
+        arrays = [_one_chunk(taken.column(field.name), field.type) for field in self._schema]
+        arrays.append(pa.array(self._timetable.arrival_us(positions)).view(ARRIVAL.type))
+        return pa.RecordBatch.from_arrays(arrays, schema=with_arrival(self._schema))
+
+    @property
+    def _table(self) -> pa.Table:
+        return load_table(str(self._path), _version(self._path), self._time, self._wanted_schema)
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        return conformed(self._table.schema, self._wanted_schema, str(self._path))
+
+    @cached_property
+    def _timetable(self) -> Timetable:
+        times_s = _times_s(
+            str(self._path), _version(self._path), self._time, _UNITS_PER_S[self._unit]
+        )
+        arrivals_s = times_s / self._speed
+        gap_s = arrivals_s[-1] / max(1, len(arrivals_s) - 1)
+        period_s = arrivals_s[-1] + max(gap_s, 1e-6) if self._loop else None
+        return timetable_of_arrivals(opt.start_us(self._options), arrivals_s, period_s)
+
+
+def _version(path: Path) -> tuple[int, int]:
+    """Changes when the file does: the cache never serves an old one."""
+    try:
+        found = path.stat()
+    except OSError:
+        raise SpillwayError(f"file {path} does not exist: give option 'path'") from None
+    return found.st_mtime_ns, found.st_size
+
+
+@lru_cache(maxsize=8)
+def _times_s(
+    path: str, version: tuple[int, int], time: str, units_per_s: float
+) -> npt.NDArray[np.float64]:
+    """Seconds since the first row, which must never decrease."""
+    column = load_table(path, version, time, None).column(time)
+    if pa.types.is_timestamp(column.type):
+        column, units_per_s = (
+            column.cast(pa.timestamp("us", tz=column.type.tz)).cast(pa.int64()),
+            1e6,
+        )
+    if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        raise SpillwayError(f"column '{time}' of {path} is {column.type}: it must hold times")
+    if column.null_count:
+        raise SpillwayError(f"column '{time}' of {path} has {column.null_count} empty times")
+    values = column.to_numpy()
+    steps = np.diff(
+        values.astype(np.float64) if values.dtype.kind == "f" else values.astype(np.int64)
+    )
+    broken = np.flatnonzero(~(steps >= 0))
+    if len(broken):
+        row = int(broken[0]) + 1
+        raise SpillwayError(
+            f"column '{time}' of {path} decreases at row {row}, from {values[row - 1]} to"
+            f" {values[row]}: sort the file by time"
+        )
+    return np.concatenate(([0.0], np.cumsum(steps))) / units_per_s
+
+
+def _one_chunk(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    chunks = column.cast(kind).chunks
+    return chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks)
