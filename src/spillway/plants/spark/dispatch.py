@@ -1,0 +1,98 @@
+"""Who may start a micro-batch: the class scheduler at work on Spark's gates.
+
+A gate that has pending tuples asks for a slot and is held until its turn comes. There are as many
+slots as batches may be in flight; a slot is given back when the gate reports again (its batch has
+ended) or is gone.
+"""
+
+import threading
+from dataclasses import dataclass, field
+
+from spillway.classes.scheduler import ClassScheduler
+from spillway.clock import Clock
+
+
+@dataclass(kw_only=True)
+class _Request:
+    class_name: str
+    output_rate: float
+    since_s: float
+    granted: threading.Event = field(default_factory=threading.Event)
+
+
+class Dispatcher:
+    """Grants slots by class quota; inside a class the highest output rate goes first.
+
+    Output rate is tuples kept per second of batch time. A gate that has waited longer than
+    `patience_s` overtakes faster ones of its class, so that none starves.
+    """
+
+    def __init__(
+        self, scheduler: ClassScheduler, clock: Clock, *, slots: int, patience_s: float = 1.0
+    ) -> None:
+        self._scheduler = scheduler
+        self._clock = clock
+        self._slots = slots
+        self._patience_s = patience_s
+        self._running: dict[str, str] = {}  # gate -> class
+        self._requests: dict[str, _Request] = {}
+        self._waiting_since_s: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def request(
+        self, gate: str, class_name: str, output_rate: float, wait_s: float, busy_s: float = 0.0
+    ) -> bool:
+        """Wait up to `wait_s` for a slot; True when the gate may start.
+
+        `busy_s` is the time of the batch that has just ended. Its slot is freed in the same step,
+        so that the gate competes for it: otherwise whoever waits would always get it.
+        """
+        with self._lock:
+            self._release(gate, busy_s)
+            since_s = self._waiting_since_s.setdefault(gate, self._clock.now_s())
+            request = _Request(class_name=class_name, output_rate=output_rate, since_s=since_s)
+            self._requests[gate] = request
+            self._grant()
+        request.granted.wait(wait_s)
+        with self._lock:
+            self._requests.pop(gate, None)
+            return request.granted.is_set()
+
+    def finished(self, gate: str, busy_s: float) -> None:
+        """The gate's batch has ended and it has nothing pending: its slot is free."""
+        with self._lock:
+            self._release(gate, busy_s)
+            self._grant()
+
+    def leave(self, gate: str) -> None:
+        """The gate is gone: whatever it held or waited for is free."""
+        with self._lock:
+            self._requests.pop(gate, None)
+            self._waiting_since_s.pop(gate, None)
+        self.finished(gate, 0.0)
+
+    def _release(self, gate: str, busy_s: float) -> None:
+        class_name = self._running.pop(gate, None)
+        if class_name is not None:
+            self._scheduler.charge(class_name, busy_s)
+
+    def _grant(self) -> None:
+        while len(self._running) < self._slots and self._requests:
+            ready = {request.class_name for request in self._requests.values()}
+            class_name = self._scheduler.next(ready)
+            assert class_name is not None, "a class that asks is ready"
+            gate = self._first_of(class_name)
+            self._running[gate] = class_name
+            del self._waiting_since_s[gate]
+            self._requests.pop(gate).granted.set()
+
+    def _first_of(self, class_name: str) -> str:
+        now_s = self._clock.now_s()
+
+        def rank(gate: str) -> tuple[bool, float, str]:
+            request = self._requests[gate]
+            patient = now_s - request.since_s < self._patience_s
+            return patient, -request.output_rate if patient else request.since_s, gate
+
+        mine = (gate for gate, r in self._requests.items() if r.class_name == class_name)
+        return min(mine, key=rank)

@@ -1,0 +1,98 @@
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from spillway.classes.scheduler import ClassScheduler
+from spillway.clock import ManualClock
+from spillway.plants.spark.dispatch import Dispatcher
+
+QUOTAS = {"gold": 0.75, "bronze": 0.25}
+
+
+def dispatcher(slots: int = 1, clock: ManualClock | None = None) -> Dispatcher:
+    return Dispatcher(ClassScheduler(QUOTAS), clock or ManualClock(), slots=slots)
+
+
+def asking(ask: Callable[[], bool]) -> tuple[threading.Thread, list[bool]]:
+    answers: list[bool] = []
+    thread = threading.Thread(target=lambda: answers.append(ask()))
+    thread.start()
+    return thread, answers
+
+
+def test_a_lone_gate_starts_at_once() -> None:
+    assert dispatcher().request("q", "gold", 1.0, wait_s=0.0)
+
+
+def test_no_more_batches_are_in_flight_than_there_are_slots() -> None:
+    desk = dispatcher(slots=2)
+    assert desk.request("a", "gold", 1.0, wait_s=0.0)
+    assert desk.request("b", "gold", 1.0, wait_s=0.0)
+    assert not desk.request("c", "gold", 1.0, wait_s=0.0)
+    desk.finished("a", 0.1)
+    assert desk.request("c", "gold", 1.0, wait_s=0.0)
+
+
+def test_a_held_gate_is_woken_when_a_slot_is_free() -> None:
+    desk = dispatcher()
+    desk.request("a", "gold", 1.0, wait_s=0.0)
+    thread, answers = asking(lambda: desk.request("b", "bronze", 1.0, wait_s=10.0))
+    desk.finished("a", 0.1)
+    thread.join(5.0)
+    assert answers == [True]
+
+
+def test_a_gate_that_is_gone_frees_its_slot() -> None:
+    desk = dispatcher()
+    desk.request("a", "gold", 1.0, wait_s=0.0)
+    desk.leave("a")
+    assert desk.request("b", "gold", 1.0, wait_s=0.0)
+
+
+def test_classes_get_batch_time_in_proportion_to_their_quotas() -> None:
+    """Both gates always have pending tuples: whoever ends a batch asks for the next at once."""
+    desk = dispatcher()
+    batch_s = {"gold": 1.0, "bronze": 0.5}
+    used_s = dict.fromkeys(batch_s, 0.0)
+    assert desk.request("gold", "gold", 1.0, wait_s=0.0)
+    running = "gold"
+    for _ in range(200):
+        used_s[running] += batch_s[running]
+        waiting = "bronze" if running == "gold" else "gold"
+        thread, granted = asking(lambda n=waiting: desk.request(n, n, 1.0, wait_s=0.004))
+        _until(lambda n=waiting: n in desk._requests)
+        again = desk.request(running, running, 1.0, wait_s=0.004, busy_s=batch_s[running])
+        thread.join(5.0)
+        assert granted[0] != again
+        running = running if again else waiting
+    assert used_s["gold"] / sum(used_s.values()) == pytest.approx(0.75, abs=0.04)
+
+
+def test_inside_a_class_the_fastest_goes_first_but_none_starves() -> None:
+    clock = ManualClock()
+    desk = dispatcher(clock=clock)
+    desk.request("busy", "gold", 1.0, wait_s=0.0)
+    assert not desk.request("slow", "gold", 1.0, wait_s=0.0)
+    fast, fast_answers = asking(lambda: desk.request("fast", "gold", 9.0, wait_s=5.0))
+    slow, slow_answers = asking(lambda: desk.request("slow", "gold", 1.0, wait_s=5.0))
+    _until(lambda: len(desk._requests) == 2)
+    desk.finished("busy", 0.1)
+    fast.join(5.0)
+    assert fast_answers == [True]
+    clock.advance(2.0)
+    faster, faster_answers = asking(lambda: desk.request("faster", "gold", 99.0, wait_s=0.3))
+    _until(lambda: len(desk._requests) == 2)
+    desk.finished("fast", 0.1)
+    slow.join(5.0)
+    faster.join(5.0)
+    assert slow_answers == [True]
+    assert faster_answers == [False]
+
+
+def _until(condition: Callable[[], bool]) -> None:
+    for _ in range(1000):
+        if condition():
+            return
+        threading.Event().wait(0.005)
+    raise AssertionError("did not happen in time")
