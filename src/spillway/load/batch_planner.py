@@ -1,0 +1,115 @@
+"""How much of a backlog the next micro-batch keeps. Standard library only."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from spillway.load.batch_model import BatchModel
+from spillway.load.shares import LEAST_KEPT
+from spillway.model import Backlog, BatchRecord, Target
+
+_FIRST_TUPLES = 1000  # of the first batch, when nothing is known about the cost
+_LARGEST_GROWTH = 2.0  # of a batch, against the largest one seen
+_PEAK_MEMORY = 0.995  # per batch
+_ERROR_LIMIT = 0.3  # of the target: one pause must not move the correction far
+_CORRECTION_RANGE = (-0.4, 0.15)
+
+
+class Plan(NamedTuple):
+    tuples: int
+    limited: bool  # whether something is shed
+    reason: str
+
+
+class BatchPlanner:
+    """n = the largest for which age + o + c n + s m meets the target (for its statistic).
+
+    Length. While everything fits within the target everything is kept. Under overload the length
+    D of a batch is the age of the next one: for evenly spread arrivals the statistic of the ages
+    at planning is p D (p = 1/2 for the mean), so filling up the target, D' = y - p D, swings
+    around y / (1 + p) with ratio -p: hardly damped for p99. The length is therefore also held at
+    y / (1 + p), which is the best constant one (see `oracle`): a batch that was too long is
+    followed by one short batch, and no long one after it.
+
+    Correction. The target used is y (1 + b): b integrates the measured error, slowly and with the
+    error clipped, only while shedding is in effect. For the mean it is symmetric. For a percentile
+    late tuples count by the batch, so overshoots weigh more; b then settles as the margin that the
+    noise of the batch durations asks for.
+
+    Start. The first batch is small, and none grows beyond twice the largest one so far; the
+    uncertainty of the estimates counts as time that is needed.
+    """
+
+    def __init__(self, model: BatchModel | None = None) -> None:
+        self.model = model or BatchModel()
+        self.correction = 0.0
+        self._limited = False
+        self._peak_tuples = 0.0
+
+    def observe(
+        self, batches: Sequence[BatchRecord], delay_s: float | None, target: Target
+    ) -> None:
+        """Learn from the batches finished since the last plan and from the delay they gave."""
+        for batch in batches:
+            self.model.learn(batch)
+            self._peak_tuples = max(self._peak_tuples * _PEAK_MEMORY, float(batch.kept_tuples))
+        if batches and delay_s is not None and self._limited:
+            self._correct((delay_s - target.delay_s) / target.delay_s, target)
+
+    def plan(self, backlog: Backlog, target: Target) -> Plan:
+        waiting = backlog.pending_tuples
+        if waiting <= 0:
+            return self._planned(0, 0, "nothing waits")
+        if not self.model.known:
+            return self._planned(min(waiting, _FIRST_TUPLES), waiting, "cost unknown: starts small")
+        wanted_s = target.delay_s * (1.0 + self.correction)
+        room_s = wanted_s - backlog.statistic_age_s
+        everything_s = self.model.duration_s(waiting, waiting)
+        allowed = min(waiting, int(_LARGEST_GROWTH * max(self._peak_tuples, _FIRST_TUPLES / 2)))
+        if everything_s <= room_s and allowed == waiting:
+            return self._planned(waiting, waiting, f"all of it takes {everything_s:.3g} s")
+        length_s = min(room_s, wanted_s / (1.0 + _age_share(target)))
+        fits = self._fitting(length_s, waiting)
+        least = math.ceil(LEAST_KEPT * waiting)
+        return self._planned(
+            min(allowed, max(least, fits)),
+            waiting,
+            f"age {backlog.statistic_age_s:.3g} s leaves {room_s:.3g} s, "
+            f"batch of {max(0.0, length_s):.3g} s",
+        )
+
+    def _fitting(self, length_s: float, waiting: int) -> int:
+        model = self.model
+        fixed_s = model.overhead_s + model.scan_s * waiting
+        first = min(max(0.0, (length_s - fixed_s) / model.cost_s), float(waiting))
+        doubt_s = model.doubt_s(first, waiting)
+        fits = (length_s - fixed_s - doubt_s) / model.cost_s
+        return int(min(max(0.0, fits), float(waiting)))
+
+    def _planned(self, tuples: int, waiting: int, why: str) -> Plan:
+        self._limited = tuples < waiting
+        return Plan(tuples, self._limited, f"keeps {tuples} of {waiting}: {why}")
+
+    def _correct(self, error: float, target: Target) -> None:
+        clipped = min(max(-_ERROR_LIMIT, error), _ERROR_LIMIT)
+        quantile = target.quantile
+        gain = 0.05 if quantile is None else (0.15 if clipped > 0.0 else 0.03)
+        low, high = _CORRECTION_RANGE
+        self.correction = min(max(low, self.correction - gain * clipped), high)
+
+    def to_dict(self) -> dict[str, int | str]:
+        numbers = f"{self.correction!r} {self._peak_tuples!r}"
+        return {**self.model.to_dict(), "limited": int(self._limited), "planner": numbers}
+
+    @classmethod
+    def from_dict(cls, stored: Mapping[str, int | str]) -> "BatchPlanner":
+        planner = cls(BatchModel.from_dict(stored))
+        correction, peak = str(stored["planner"]).split()
+        planner.correction, planner._peak_tuples = float(correction), float(peak)
+        planner._limited = bool(stored["limited"])
+        return planner
+
+
+def _age_share(target: Target) -> float:
+    """The statistic of ages spread evenly over [0, 1]."""
+    return 0.5 if target.quantile is None else target.quantile

@@ -1,0 +1,84 @@
+"""DISSP: an integral controller that knows nothing of the plant."""
+
+import math
+import warnings
+from collections import deque
+from typing import Literal
+
+from spillway.errors import require
+from spillway.load.shares import idle, is_idle
+from spillway.model import ADMIT_ALL, Decision, KeepOfBacklog, Measurement
+
+_LONGEST_LAG = 1024  # periods of history that eq. 6 may reach back
+
+
+def largest_stable_gain(target_s: float, period_s: float) -> float:
+    """2 / (2 tau + 1) with tau = ceil(T / period): proposition 1."""
+    lag_periods = math.ceil(target_s / period_s - 1e-9)
+    return 2.0 / (2.0 * lag_periods + 1.0)
+
+
+class Dissp:
+    """n(t+1) = n(t) + q n(t) (T - l) / T: how many of the waiting tuples to keep (eq. 7).
+
+    `equation=6` is the form before the paper's last approximation,
+    n(t+1) = n(t) + p n(t - tau) (T - l) / l, with n as it was when the measured tuples entered.
+
+    l is the measured latency, old by tau periods. No model, no cost, no headroom. n stays within
+    [1, N]: from 0 eq. 7 never returns, and in underload it would wind up without limit. While
+    nothing is being shed and l <= T, n follows N, so a rise of the load alone sheds nothing.
+    Stable for gains below 2 / (2 tau + 1) (proposition 1, for the linear loop); outside that bound
+    the law warns once and says so in every reason. The paper's own 0.1 at T = 3 s and a period of
+    250 ms lies outside: the bound is 0.08.
+    """
+
+    def __init__(self, *, gain: float = 0.1, equation: Literal[6, 7] = 7) -> None:
+        require(gain > 0.0, "gain", gain, "above 0")
+        require(equation in (6, 7), "equation", equation, "6 or 7")
+        self._gain = gain
+        self._equation = equation
+        self._kept = 0.0  # n(t); 0 before the first overload
+        self._shedding = False
+        self._history: deque[float] = deque(maxlen=_LONGEST_LAG)
+        self._warned = False
+
+    def decide(self, measurement: Measurement) -> Decision:
+        if is_idle(measurement):
+            self._shedding = False
+            return idle()
+        warning = self._warning(measurement)
+        waiting = measurement.backlog.pending_tuples
+        if waiting == 0:
+            return Decision(action=ADMIT_ALL, reason="nothing waits" + warning)
+        target_s, latency_s = measurement.target.delay_s, measurement.delay_s
+        before = self._kept if self._shedding else float(waiting)
+        wanted = before
+        if latency_s is not None and latency_s > 0.0:
+            wanted += self._gain * self._step(before, measurement, latency_s)
+        self._kept = min(max(1.0, wanted), float(waiting))
+        self._shedding = self._kept < waiting
+        self._history.append(self._kept)
+        seen = "none" if latency_s is None else f"{latency_s:.3g} s"
+        return Decision(
+            action=KeepOfBacklog(tuples=round(self._kept)),
+            reason=f"latency {seen} against {target_s:g} s: keeps {self._kept:.0f} of {waiting}"
+            + warning,
+        )
+
+    def _step(self, kept: float, measurement: Measurement, latency_s: float) -> float:
+        target_s = measurement.target.delay_s
+        if self._equation == 7:
+            return kept * (target_s - latency_s) / target_s
+        lag = max(1, math.ceil(latency_s / measurement.period_s))
+        then = self._history[-lag] if lag <= len(self._history) else kept
+        return then * (target_s - latency_s) / latency_s
+
+    def _warning(self, measurement: Measurement) -> str:
+        bound = largest_stable_gain(measurement.target.delay_s, measurement.period_s)
+        if self._gain < bound:
+            return ""
+        text = f"gain {self._gain:g} is outside the stable range (0, {bound:.3g}) of proposition 1"
+        if not self._warned:
+            self._warned = True
+            warnings.warn(f"dissp: {text}", RuntimeWarning, stacklevel=3)
+        return f"; {text}"

@@ -1,0 +1,23 @@
+"""A constant share, chosen by hand."""
+
+from spillway.errors import require
+from spillway.load.shares import idle, is_idle
+from spillway.model import Decision, KeepFraction, Measurement
+
+
+class Fixed:
+    """keep = a constant, whatever the load.
+
+    Assumption: somebody knows the overload in advance. Too large a share and the delay grows
+    without bound; too small and tuples are lost that could have been kept. Open loop: no paper
+    proposes it, many systems run it.
+    """
+
+    def __init__(self, *, keep_fraction: float = 0.5) -> None:
+        require(0.0 < keep_fraction <= 1.0, "keep_fraction", keep_fraction, "above 0, at most 1")
+        self._keep = KeepFraction(fraction=keep_fraction)
+
+    def decide(self, measurement: Measurement) -> Decision:
+        if is_idle(measurement):
+            return idle()
+        return Decision(action=self._keep, reason=f"fixed share {self._keep.fraction:g}")

@@ -1,0 +1,14 @@
+"""No load manager at all."""
+
+from spillway.model import ADMIT_ALL, Decision, Measurement
+
+
+class Nothing:
+    """Admits everything: keep = 1.
+
+    Regimes: below capacity the delay is that of the plant; above it the queue, and with it the
+    delay, grows without bound. The reference that every other law is measured against.
+    """
+
+    def decide(self, measurement: Measurement) -> Decision:
+        return Decision(action=ADMIT_ALL, reason="admits everything")

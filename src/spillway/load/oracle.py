@@ -1,0 +1,61 @@
+"""The best that any law can keep under constant load: what efficiency is measured against.
+
+Rate r, target y, a batch of length D takes o + c n (scanning s = 0). A batch that keeps the share
+f of what arrived over the previous one needs D = o + c f r D, so it keeps n / D = (1 - o / D) / c
+tuples per second: longer batches keep more, and the target bounds D.
+"""
+
+import math
+
+from spillway.errors import require
+from spillway.model import Target
+
+
+def uniform_length_s(target: Target) -> float:
+    """D = y / (1 + p): kept tuples are pD old at planning (p = 1/2 for the mean) and wait D."""
+    share = 0.5 if target.quantile is None else target.quantile
+    return target.delay_s / (1.0 + share)
+
+
+def uniform_rate_per_s(
+    rate_per_s: float, target: Target, overhead_s: float, cost_s: float
+) -> float:
+    """Best kept rate when every waiting tuple is equally likely to be kept."""
+    _check(rate_per_s, overhead_s, cost_s)
+    return _kept(rate_per_s, uniform_length_s(target), overhead_s, cost_s)
+
+
+def fresh_rate_per_s(rate_per_s: float, target: Target, overhead_s: float, cost_s: float) -> float:
+    """Best kept rate when the youngest tuples are kept: they are pfD old, so D (1 + pf) = y.
+
+    With f = (1 - o / D) / (r c) that is D (1 + p / (rc)) = y + p o / (rc), linear in D.
+    """
+    _check(rate_per_s, overhead_s, cost_s)
+    share = 0.5 if target.quantile is None else target.quantile
+    per_load = share / (rate_per_s * cost_s) if rate_per_s > 0.0 else math.inf
+    if math.isinf(per_load):
+        return 0.0
+    length_s = (target.delay_s + per_load * overhead_s) / (1.0 + per_load)
+    length_s = max(length_s, uniform_length_s(target))  # f cannot exceed 1
+    return _kept(rate_per_s, length_s, overhead_s, cost_s)
+
+
+def bound_rate_per_s(rate_per_s: float, target: Target, overhead_s: float, cost_s: float) -> float:
+    """(1 - o / y) / c: no shedder keeps more, whatever it drops."""
+    _check(rate_per_s, overhead_s, cost_s)
+    return _kept(rate_per_s, target.delay_s, overhead_s, cost_s)
+
+
+def efficiency(kept_per_s: float, oracle_per_s: float) -> float:
+    """Kept over what the oracle keeps; 1 when the oracle can keep nothing either."""
+    return kept_per_s / oracle_per_s if oracle_per_s > 0.0 else 1.0
+
+
+def _kept(rate_per_s: float, length_s: float, overhead_s: float, cost_s: float) -> float:
+    return min(rate_per_s, max(0.0, 1.0 - overhead_s / length_s) / cost_s)
+
+
+def _check(rate_per_s: float, overhead_s: float, cost_s: float) -> None:
+    require(rate_per_s >= 0.0, "rate_per_s", rate_per_s, "0 or more")
+    require(overhead_s >= 0.0, "overhead_s", overhead_s, "0 or more")
+    require(cost_s > 0.0, "cost_s", cost_s, "above 0")
