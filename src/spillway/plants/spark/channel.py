@@ -38,6 +38,7 @@ class GateReport:
     delay_s: float | None  # the target's statistic over what completed since the last report
     backlog: Backlog
     batches: tuple[BatchRecord, ...]  # finished since the last report
+    reason: str = ""  # of the decision that the gate made last
     wait_s: float = 0.0  # how long the answer may be held back until this gate may start
 
 

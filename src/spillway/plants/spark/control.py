@@ -1,0 +1,191 @@
+"""Spark as a plant: what the gates report becomes one measurement per class, and decisions go back.
+
+Reports arrive in the channel's threads, the loop ticks in its own; one lock guards what they share.
+"""
+
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from spillway.clock import Clock
+from spillway.model import (
+    Action,
+    Backlog,
+    BatchRecord,
+    Decision,
+    KeepFraction,
+    Measurement,
+    Target,
+)
+from spillway.plants.spark.channel import Directive, GateReport
+from spillway.plants.spark.dispatch import Dispatcher
+
+
+@dataclass(kw_only=True)
+class _Period:
+    """What a class's gates have reported since the last tick."""
+
+    offered_tuples: int = 0
+    admitted_tuples: int = 0
+    shed_tuples: int = 0
+    completed_tuples: int = 0
+    batches: list[BatchRecord] = field(default_factory=list)
+    delays: list[tuple[float, int]] = field(default_factory=list)  # (statistic, tuples)
+
+
+@dataclass(kw_only=True)
+class ClassState:
+    """A class while it runs: what may be changed from outside, and what was measured last."""
+
+    target: Target
+    decides_at_gate: bool  # predictive: only the gate knows its backlog at planning time
+    action: Action | None = None
+    reason: str = ""
+    cost_s: float = 0.0
+    headroom: float | None = None
+    period: _Period = field(default_factory=_Period)
+
+
+class SparkPlant:
+    """Implements ports.Plant over the gates' reports."""
+
+    def __init__(
+        self, classes: Mapping[str, ClassState], dispatcher: Dispatcher, clock: Clock
+    ) -> None:
+        self.classes = dict(classes)
+        self._dispatcher = dispatcher
+        self._clock = clock
+        self._last_report: dict[str, GateReport] = {}
+        self._last_tick_s = clock.now_s()
+        self._lock = threading.Lock()
+
+    def answer(self, report: GateReport) -> Directive:
+        """Called for every report of a gate, in the gate's own thread."""
+        with self._lock:
+            state = self.classes[report.class_name]
+            self._account(state, report)
+        busy_s = sum(batch.duration_s for batch in report.batches)
+        if report.backlog.pending_tuples == 0:
+            self._dispatcher.finished(report.gate, busy_s)
+            may_start = True  # an empty batch (a heartbeat) costs no slot
+        else:
+            may_start = self._dispatcher.request(
+                report.gate, report.class_name, _output_rate(report), report.wait_s, busy_s
+            )
+        with self._lock:
+            return Directive(
+                target=state.target,
+                may_start=may_start,
+                action=None if state.decides_at_gate else state.action,
+                reason=state.reason,
+            )
+
+    def leave(self, gate: str) -> None:
+        with self._lock:
+            self._last_report.pop(gate, None)
+        self._dispatcher.leave(gate)
+
+    def observe(self) -> Iterator[Measurement]:
+        now_s = self._clock.now_s()
+        with self._lock:
+            period_s = max(now_s - self._last_tick_s, 1e-3)
+            self._last_tick_s = now_s
+            measurements = [self._measure(name, now_s, period_s) for name in self.classes]
+        yield from measurements
+
+    def actuate(self, class_name: str, decision: Decision) -> None:
+        with self._lock:
+            state = self.classes[class_name]
+            state.action = decision.action
+            state.reason = decision.reason
+
+    def _account(self, state: ClassState, report: GateReport) -> None:
+        before = self._last_report.get(report.gate)
+        self._last_report[report.gate] = report
+        period = state.period
+        period.batches += report.batches
+        if before is None:
+            return  # counts are since the gate's first start: the first report is the zero
+        completed = report.completed_tuples - before.completed_tuples
+        period.offered_tuples += report.offered_tuples - before.offered_tuples
+        period.admitted_tuples += report.admitted_tuples - before.admitted_tuples
+        period.shed_tuples += report.shed_tuples - before.shed_tuples
+        period.completed_tuples += completed
+        if report.delay_s is not None and completed > 0:
+            period.delays.append((report.delay_s, completed))
+
+    def _measure(self, name: str, now_s: float, period_s: float) -> Measurement:
+        state = self.classes[name]
+        period, state.period = state.period, _Period()
+        reports = [r for r in self._last_report.values() if r.class_name == name]
+        kept = sum(batch.kept_tuples for batch in period.batches)
+        busy_s = sum(batch.duration_s for batch in period.batches)
+        if kept > 0:
+            state.cost_s = busy_s / kept
+        in_flight = sum(r.admitted_tuples - r.completed_tuples for r in reports)
+        backlog = _joint_backlog(reports)
+        queued = backlog.pending_tuples + in_flight
+        return Measurement(
+            time_s=now_s,
+            period_s=period_s,
+            target=state.target,
+            offered_tuples=period.offered_tuples,
+            admitted_tuples=period.admitted_tuples,
+            shed_tuples=period.shed_tuples,
+            completed_tuples=period.completed_tuples,
+            queued_tuples=queued,
+            queued_load_s=queued * state.cost_s,
+            offered_load=period.offered_tuples * state.cost_s / period_s,
+            admitted_load=period.admitted_tuples * state.cost_s / period_s,
+            cost_s=state.cost_s,
+            delay_s=_joint_delay_s(state.target, period.delays),
+            busy_s=busy_s,
+            backlog=backlog,
+            batches=tuple(period.batches),
+            batch_running=in_flight > 0,
+            headroom=state.headroom,
+            class_name=name,
+        )
+
+
+class GateDecides:
+    """The load manager's stand-in in the loop for classes whose gates decide at every batch.
+
+    It changes nothing; it puts what the gates did into the journal.
+    """
+
+    def decide(self, measurement: Measurement) -> Decision:
+        seen = measurement.admitted_tuples + measurement.shed_tuples
+        fraction = measurement.admitted_tuples / seen if seen else 1.0
+        return Decision(
+            action=KeepFraction(fraction=fraction), reason="the gates decide at every batch"
+        )
+
+
+def _output_rate(report: GateReport) -> float:
+    if not report.batches:
+        return 0.0
+    last = report.batches[-1]
+    return last.kept_tuples / max(last.duration_s, 1e-6)
+
+
+def _joint_backlog(reports: list[GateReport]) -> Backlog:
+    pending = sum(r.backlog.pending_tuples for r in reports)
+    if pending == 0:
+        return Backlog()
+    weighted_s = sum(r.backlog.mean_age_s * r.backlog.pending_tuples for r in reports)
+    return Backlog(
+        pending_tuples=pending,
+        mean_age_s=weighted_s / pending,
+        statistic_age_s=max(r.backlog.statistic_age_s for r in reports),
+        oldest_age_s=max(r.backlog.oldest_age_s for r in reports),
+    )
+
+
+def _joint_delay_s(target: Target, delays: list[tuple[float, int]]) -> float | None:
+    """Means are averaged by tuples; of quantiles the largest is taken: the safe side."""
+    if not delays:
+        return None
+    if target.quantile is not None:
+        return max(delay_s for delay_s, _ in delays)
+    return sum(d * n for d, n in delays) / sum(n for _, n in delays)
