@@ -47,7 +47,7 @@ class ProgressMonitor:
 
         gateway: Any = spark.sparkContext._gateway
         java_import(gateway.jvm, "org.apache.spark.sql.streaming.*")
-        ensure_callback_server_started(gateway)
+        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         self._streams: Any = spark.streams._jsqm
         listener = _RawListener(on_progress, on_end)
         self._listener = gateway.jvm.PythonStreamingQueryListenerWrapper(listener)

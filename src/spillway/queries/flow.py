@@ -1,0 +1,137 @@
+"""The flow: streams, classes and queries. What a flow file says, checked and typed.
+
+Every option is declared here once, with unit, default and range; the JSON Schema for editors and
+the reference in docs/ are made from these declarations.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from spillway.errors import SpillwayError
+from spillway.model import Target, parse_duration_s
+
+Scalar = str | int | float | bool
+
+
+def _valid_target(text: str) -> str:
+    try:
+        Target.parse(text)
+    except SpillwayError as error:
+        raise ValueError(str(error)) from error
+    return text
+
+
+def _valid_duration(text: str) -> str:
+    try:
+        parse_duration_s(text)
+    except SpillwayError as error:
+        raise ValueError(str(error)) from error
+    return text
+
+
+Duration = Annotated[str, AfterValidator(_valid_duration)]
+TargetText = Annotated[str, AfterValidator(_valid_target)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+
+
+class Part(BaseModel):
+    """A part of a flow: unknown keys are errors, values do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Stream(Part):
+    """A named log of tuples."""
+
+    source: Literal["synthetic", "replay", "kafka", "files"] | None = Field(
+        None, description="the log behind the stream"
+    )
+    options: dict[str, Scalar] = Field({}, description="options of the log, as in docs/logs.md")
+    columns: dict[Name, str] | None = Field(
+        None, description="column name to Spark SQL type; the log's own columns by default"
+    )
+    event_time: Name | None = Field(None, description="the column with the event time")
+    watermark: Duration = Field("10s", description="how late event times may be")
+    policy: Literal["uniform", "fresh"] = Field(
+        "uniform", description="which tuples go: a uniform sample, or the oldest"
+    )
+    min_keep: float = Field(0.0, ge=0.0, le=1.0, description="never drop below this fraction")
+
+    @model_validator(mode="after")
+    def _has_an_origin(self) -> "Stream":
+        if self.source is None:
+            raise ValueError("a stream needs a source: synthetic, replay, kafka or files")
+        return self
+
+
+class ServiceClass(Part):
+    """Priority and delay target, shared by the queries of the class."""
+
+    delay: TargetText = Field(description="delay target with its statistic: '2s' or 'p99 2s'")
+    priority: int = Field(1, ge=1, le=1000, description="share of the machine, relative to others")
+    manager: str = Field("predictive", description="the load manager of the class")
+
+
+class ConsoleSink(Part):
+    """Prints each batch."""
+
+    type: Literal["console"] = "console"
+
+
+class MemorySink(Part):
+    """Keeps the result as a table with the query's name."""
+
+    type: Literal["memory"]
+
+
+class NoopSink(Part):
+    """Computes the result and throws it away."""
+
+    type: Literal["noop"]
+
+
+class ParquetSink(Part):
+    """Appends files to a folder."""
+
+    type: Literal["parquet"]
+    path: str
+
+
+Sink = Annotated[
+    ConsoleSink | MemorySink | NoopSink | ParquetSink,
+    Field(discriminator="type"),
+]
+
+
+class Query(Part):
+    """SQL over streams, running for ever."""
+
+    sql: str = Field(min_length=1)
+    class_name: Name = Field("default", alias="class", description="the service class")
+    sink: Sink = Field(ConsoleSink())
+    mode: Literal["append", "update", "complete"] = Field("append", description="output mode")
+    dry_run: bool = Field(False, description="decide and journal, drop nothing")
+
+
+class Control(Part):
+    """The control loop."""
+
+    period: Duration = Field("1s", description="how often load managers of classes decide")
+
+
+class SparkSettings(Part):
+    """The Spark application. Settings given here win over the session profile."""
+
+    master: str = Field("local[2,4]")
+    config: dict[str, Scalar] = Field({})
+
+
+class Flow(Part):
+    """A whole flow file."""
+
+    streams: dict[Name, Stream] = Field(min_length=1)
+    classes: dict[Name, ServiceClass] = Field(min_length=1)
+    queries: dict[Name, Query] = Field(min_length=1)
+    control: Control = Control()
+    spark: SparkSettings = SparkSettings()

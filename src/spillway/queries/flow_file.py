@@ -1,0 +1,110 @@
+"""Reading a flow file: every error names file, line, key, value and what is allowed."""
+
+from collections.abc import Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from spillway.errors import SpillwayError, unknown_name
+from spillway.load.laws import LAWS
+from spillway.queries.flow import Flow, Part
+
+Location = tuple[str | int, ...]
+
+
+def load_flow(path: Path) -> Flow:
+    """The flow in a YAML file, checked before Spark starts."""
+    root = _parse(path)
+    lines = dict(_lines(root, ()))
+    value = yaml.SafeLoader("").construct_document(root)
+    try:
+        flow = Flow.model_validate(value)
+    except ValidationError as error:
+        raise SpillwayError("\n".join(_describe(path, lines, value, error))) from error
+    _check_names(path, lines, flow)
+    return flow
+
+
+def _parse(path: Path) -> yaml.Node:
+    try:
+        root = yaml.compose(path.read_text(), Loader=yaml.SafeLoader)
+    except FileNotFoundError as error:
+        raise SpillwayError(f"there is no flow file at {path}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpillwayError(f"{path} cannot be read: {error}") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path}:{mark.line + 1}" if mark else str(path)
+        raise SpillwayError(f"{where} is not YAML: {getattr(error, 'problem', error)}") from error
+    if not isinstance(root, yaml.MappingNode):
+        raise SpillwayError(f"{path} must be a mapping with the keys streams, classes and queries")
+    return root
+
+
+def _lines(node: yaml.Node, location: Location) -> Iterator[tuple[Location, int]]:
+    """The line of every key and item, by its place in the document."""
+    yield location, node.start_mark.line + 1
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            inner = (*location, key.value)
+            yield from _lines(value, inner)
+            yield inner, key.start_mark.line + 1
+    elif isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            yield from _lines(item, (*location, index))
+
+
+def _describe(
+    path: Path, lines: dict[Location, int], value: Any, error: ValidationError
+) -> Iterator[str]:
+    for problem in error.errors():
+        location = _document_location(value, problem["loc"])
+        shown = f"{_where(path, lines, location)}: {'.'.join(map(str, location))}"
+        if problem["type"] == "extra_forbidden":
+            yield f"{shown} is not a known key{_nearest_key(str(location[-1]))}"
+        elif problem["type"] == "missing":
+            yield f"{shown} is missing"
+        else:
+            message = problem["msg"].removeprefix("Value error, ")
+            yield f"{shown} is {problem['input']!r}: {message}"
+
+
+def _document_location(value: Any, location: Location) -> Location:
+    """A validation error's place without the type tags that pydantic puts in between."""
+    kept: list[str | int] = []
+    for step in location:
+        inside = step in value if isinstance(value, dict) else isinstance(value, list)
+        if inside:
+            value = value[step]
+        if inside or step == location[-1]:
+            kept.append(step)
+    return tuple(kept)
+
+
+def _nearest_key(key: str) -> str:
+    parts = Part.__subclasses__()
+    known = {f.alias or name for part in parts for name, f in part.model_fields.items()}
+    near = get_close_matches(key, known, n=1)
+    return f": did you mean '{near[0]}'?" if near else ""
+
+
+def _where(path: Path, lines: dict[Location, int], location: Location) -> str:
+    while location and location not in lines:
+        location = location[:-1]
+    return f"{path}:{lines.get(location, 1)}"
+
+
+def _check_names(path: Path, lines: dict[Location, int], flow: Flow) -> None:
+    for name, query in flow.queries.items():
+        if query.class_name not in flow.classes:
+            where = _where(path, lines, ("queries", name, "class"))
+            problem = unknown_name("class", query.class_name, flow.classes)
+            raise SpillwayError(f"{where}: queries.{name}.class: {problem}")
+    for name, service_class in flow.classes.items():
+        if service_class.manager not in LAWS:
+            where = _where(path, lines, ("classes", name, "manager"))
+            problem = unknown_name("load manager", service_class.manager, LAWS)
+            raise SpillwayError(f"{where}: classes.{name}.manager: {problem}")
