@@ -1,0 +1,46 @@
+"""What operators would use if nothing held them back: offered rates x true costs (DS2).
+
+Measured CPU says nothing about demand on a saturated host. The true rate does: tuples per second
+of CPU time really spent. With the offered rate of the query's source and the selectivities on the
+way, demand = sum over operators of (rate that would arrive) / (true rate).
+"""
+
+from spillway.cluster.views import ClusterView
+
+
+def demand_cores(view: ClusterView) -> dict[str, float]:
+    """Operator -> cores it wants; rates spread from the sources in topological order."""
+    wanted: dict[str, float] = {}
+    for query in view.queries:
+        arriving = _arriving(view, query.operators, query.offered_rate_per_s)
+        for name, rate_per_s in arriving.items():
+            operator = view.operators[name]
+            # A shared operator sees its stream once, whichever query asks.
+            wanted[name] = max(wanted.get(name, 0.0), rate_per_s / operator.true_rate_per_s)
+    return wanted
+
+
+def host_demand(view: ClusterView, demand: dict[str, float]) -> dict[str, float]:
+    """Host -> demanded share of its CPU; above 1 it cannot keep up."""
+    return {
+        host.name: sum(demand.get(op.name, op.use.cpu_cores) for op in host.operators)
+        / host.capacity.cpu_cores
+        for host in view.running
+    }
+
+
+def _arriving(
+    view: ClusterView, operators: tuple[str, ...], source_rate_per_s: float
+) -> dict[str, float]:
+    """Operator -> tuples per second that would reach it. `operators` run from source to sink."""
+    arriving: dict[str, float] = {}
+    for name in operators:
+        if name not in view.operators:
+            continue  # on the move: not measured now
+        feeds = [one for one in view.operators[name].upstream if one in arriving]
+        arriving[name] = (
+            sum(arriving[one] * view.operators[one].selectivity for one in feeds)
+            if feeds
+            else source_rate_per_s
+        )
+    return arriving

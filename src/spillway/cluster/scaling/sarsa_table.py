@@ -1,0 +1,101 @@
+"""The lookup table of one host: utilisation x action -> expected reward (FUGU, section IV-C)."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+STEP = 0.05
+STATES = 21  # 0, 0.05 .. 1
+
+
+class Choice(IntEnum):
+    """In the order in which a growing utilisation should meet them."""
+
+    SCALE_IN = 0
+    NO_ACTION = 1
+    SCALE_OUT = 2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Learning:
+    """alpha(s) = imp * dur / (dur + visits(s)); beta weighs the future reward.
+
+    Default imp 0.2, dur 80, beta 0.1 (the paper's). The paper punishes a decision that could not
+    be carried out with an unnamed negative reward: we use -1.
+    """
+
+    imp: float = 0.2
+    dur: float = 80.0
+    beta: float = 0.1
+    penalty: float = -1.0
+
+
+def state_of(utilisation: float) -> int:
+    """The nearest row of the table."""
+    return min(STATES - 1, max(0, round(utilisation / STEP)))
+
+
+def utilisation_reward(before: float, after: float, target: float) -> float:
+    """1 + decrease of the relative utilisation error |target - u| / target."""
+    return 1.0 + (abs(target - before) - abs(target - after)) / target
+
+
+class SarsaTable:
+    """Q(s, a), updated by Sarsa(0):
+
+        Q(s, a) <- (1 - alpha) Q(s, a) + alpha (r + beta Q(s', a'))
+
+    where a' is the action chosen in s'. The soft monotonicity constraint is enforced after each
+    update: with scale in < no action < scale out, a higher utilisation never prefers a lower
+    action. That carries what one state has learnt to states that were not visited yet.
+    """
+
+    def __init__(self, values: npt.NDArray[np.float64], learning: Learning) -> None:
+        self.values = values.copy()
+        self._learning = learning
+        self._visits = np.zeros(values.shape[0], dtype=np.int64)
+
+    def best(self, state: int) -> Choice:
+        """The action of highest reward; of equals, no action first."""
+        row = self.values[state]
+        choice = int(np.argmax(row))
+        return Choice.NO_ACTION if row[1] >= row[choice] else Choice(choice)
+
+    def value(self, state: int, choice: Choice) -> float:
+        return float(self.values[state, choice])
+
+    def learn(self, state: int, choice: Choice, reward: float, next_value: float) -> None:
+        learning = self._learning
+        alpha = learning.imp * learning.dur / (learning.dur + self._visits[state])
+        self._visits[state] += 1
+        old = self.values[state, choice]
+        self.values[state, choice] = (1.0 - alpha) * old + alpha * (
+            reward + learning.beta * next_value
+        )
+        self._enforce_monotonicity(state)
+
+    def _enforce_monotonicity(self, state: int) -> None:
+        """Cap, never raise: higher states may not prefer a lower action than this state's best,
+        lower states may not prefer a higher one."""
+        best = self.best(state)
+        above, below = self.values[state + 1 :], self.values[:state]
+        for other in Choice:
+            if other < best:
+                above[:, other] = np.minimum(above[:, other], above[:, best])
+            elif other > best:
+                below[:, other] = np.minimum(below[:, other], below[:, best])
+
+
+def initial_values(lower: float, upper: float) -> npt.NDArray[np.float64]:
+    """Scale in is best below the lower threshold, scale out from the upper one on, no action
+    between. Level and slopes are like the paper's table I(a) (all near 0.8; scale out rises by
+    0.5, no action falls by 1.5 per unit of utilisation); the paper gives no formula for its rows.
+    """
+    u = np.arange(STATES) * STEP
+    down, up = lower - STEP / 2.0, upper - STEP / 2.0  # crossings fall between two rows
+    scale_in = 0.825 + 0.5 * (down - u)
+    no_action = 0.825 + np.minimum(1.5 * np.minimum(up - u, u - down), 0.15)
+    scale_out = 0.825 + 0.5 * (u - up)
+    return np.column_stack((scale_in, no_action, scale_out))
