@@ -46,10 +46,10 @@ class Verdict:
 def random_case(rng: np.random.Generator, shape: Shape | None = None) -> Case:
     shape = shape if shape is not None else str(rng.choice(SHAPES))
     query = random_query(rng, shape)
-    stream = random_stream(rng, query.inputs)
+    stream = random_stream(rng, query.inputs, 30 * max(1, len(query.operators)))
     tuples = len(stream)
-    asked_at = int(rng.integers(0, tuples * 3 // 4))
-    spread = tuples // 2  # a lagging origin, a destination that reads back, and all between
+    asked_at = int(rng.integers(0, tuples * 2 // 3))
+    spread = tuples // 3  # a lagging origin, a destination that reads back, and all between
     around = asked_at + rng.integers(-spread, spread, size=query.inputs)
     return Case(
         shape=shape,
@@ -86,12 +86,12 @@ def random_query(rng: np.random.Generator, shape: Shape) -> Query:
     return Query(operators=(_join(rng, controlling=shape == "join"), *above), inputs=2)
 
 
-def random_stream(rng: np.random.Generator, inputs: int) -> Stream:
+def random_stream(rng: np.random.Generator, inputs: int, fewest: int) -> Stream:
     """Bursty or even, with or without equal timestamps, inputs of unlike rate."""
     rows: list[tuple[int, int, Row]] = []
-    keys = int(rng.integers(1, 6))
+    keys = int(rng.integers(1, 4))
     for source in range(inputs):
-        tuples = int(rng.integers(20, 70))
+        tuples = int(rng.integers(fewest, 2 * fewest))
         gaps = rng.geometric(1.0 / rng.uniform(1.0, 4.0), size=tuples)
         if rng.random() < 0.5:
             gaps = gaps - 1  # equal timestamps

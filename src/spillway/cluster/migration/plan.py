@@ -20,7 +20,6 @@ from spillway.cluster.migration.timestamps import (
     activation_ts,
     migration_start,
     time_migration_ts,
-    tuple_delta,
     tuples_to_discard,
 )
 from spillway.cluster.migration.windows import Aggregate, Join, Operator, Query, Window

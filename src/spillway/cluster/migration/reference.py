@@ -122,7 +122,8 @@ class _Join:
     def _release(self, now_ts: int) -> Iterator[Row]:
         while not self._eager and self._held and self._reach(self._held[0][0]) <= now_ts:
             earlier, _, values, key = heappop(self._held)
-            yield Row(earlier, key, values)
+            if earlier < self._suppress_from:  # it may have been held before the plan came
+                yield Row(earlier, key, values)
 
     def _flush(self) -> list[Row]:
         pairs, self._held = sorted(self._held), []
