@@ -1,0 +1,185 @@
+"""`spillway run`: a flow on Spark, with a live table and a summary."""
+
+import signal
+import threading
+import time
+from dataclasses import asdict
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.live import Live
+from rich.table import Table as RichTable
+
+from spillway.cli.screen import console, errors, print_json, print_table
+from spillway.experiments.report import Table
+from spillway.model import Target, parse_duration_s
+
+if TYPE_CHECKING:
+    from spillway.plants.spark.application import Application
+
+REFRESH_S = 0.5
+
+
+def run(
+    flow_file: Annotated[Path, typer.Argument(help="the flow file (YAML)")],
+    duration: Annotated[
+        str | None, typer.Option(help="stop after this time, for example 60s; default: Ctrl-C")
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(help="checkpoints, ledgers and journal; default .spillway/FLOW"),
+    ] = None,
+    master: Annotated[str | None, typer.Option(help="Spark master; wins over the flow")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print the summary as JSON only")] = False,
+) -> None:
+    """Run a flow until Ctrl-C or --duration; every tuple is accounted for when it stops."""
+    from spillway.queries.flow_file import load_flow
+
+    flow = load_flow(flow_file)
+    seconds = None if duration is None else parse_duration_s(duration, "--duration")
+    root = folder or Path(".spillway") / flow_file.stem
+    errors.print("starting Spark (8-10 s)", highlight=False)
+    from spillway.plants.spark.application import Application, Folder
+    from spillway.plants.spark.session import open_session
+
+    config = {key: str(value) for key, value in flow.spark.config.items()}
+    spark = open_session(master or flow.spark.master, config, name=f"spillway {flow_file.stem}")
+    try:
+        application = Application(flow, spark, Folder(root=root.absolute()))
+        application.start()
+        try:
+            _watch(application, seconds, quiet=as_json)
+        finally:
+            errors.print("stopping", highlight=False)
+            application.stop()
+    finally:
+        spark.stop()
+    summary = summarise(application)
+    if as_json:
+        print_json(summary)
+    else:
+        _show(summary, root)
+
+
+def _watch(application: "Application", seconds: float | None, *, quiet: bool) -> None:
+    """Supervise until the time is over or the user stops it; draw when somebody looks."""
+    stopped = threading.Event()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        stopped.set()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    ends = None if seconds is None else time.monotonic() + seconds
+    try:
+        with Live(console=errors, refresh_per_second=4, transient=True) as live:
+            while not stopped.wait(REFRESH_S) and (ends is None or time.monotonic() < ends):
+                application.supervise()
+                if not quiet:
+                    live.update(_live_table(application))
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _live_table(application: "Application") -> RichTable:
+    table = RichTable(title="Ctrl-C stops", title_justify="right")
+    for column in ("query", "class", "target", "delay", "offered/s", "kept", "shed", "batch"):
+        table.add_column(column, justify="left" if column in ("query", "class") else "right")
+    for row in _rows(application, recent_s=10.0):
+        table.add_row(*row)
+    return table
+
+
+def _rows(application: "Application", recent_s: float) -> list[tuple[str, ...]]:
+    from spillway.plants.spark.delays import summarise as delays
+
+    now_s = time.time()
+    rows = []
+    for name, query in application.flow.queries.items():
+        target = application.plant.classes[query.class_name].target
+        recent = [
+            b
+            for b in list(application.batches)
+            if b.gate.startswith(f"{name}/") and b.ended_s > now_s - recent_s
+        ]
+        seen = delays(recent, target.delay_s)
+        if seen is None:
+            rows.append((name, query.class_name, str(target), "-", "-", "-", "-", "-"))
+            continue
+        delay_s = statistic_of(seen, target)
+        colour = "green" if delay_s <= 1.05 * target.delay_s else "red"
+        kept = seen.kept_tuples / max(1, seen.offered_tuples)
+        rows.append(
+            (
+                name,
+                query.class_name,
+                str(target),
+                f"[{colour}]{delay_s:.2f} s[/{colour}]",
+                f"{seen.offered_tuples / recent_s:,.0f}",
+                f"{kept:.1%}",
+                f"{1 - kept:.1%}",
+                f"{seen.mean_batch_s:.2f} s",
+            )
+        )
+    return rows
+
+
+def statistic_of(seen: Any, target: Target) -> float:
+    """The measured value of the statistic that the target names."""
+    return float({"mean": seen.mean_s, "p95": seen.p95_s, "p99": seen.p99_s}[target.statistic])
+
+
+def summarise(application: "Application") -> dict[str, Any]:
+    """What the whole run delivered, per query."""
+    from spillway.plants.spark.delays import summarise as delays
+
+    queries: dict[str, Any] = {}
+    for name, query in application.flow.queries.items():
+        target = application.plant.classes[query.class_name].target
+        batches = [b for b in application.batches if b.gate.startswith(f"{name}/")]
+        seen = delays(batches, target.delay_s)
+        queries[name] = {
+            "class": query.class_name,
+            "target": str(target),
+            "restarts": application.restarts(name),
+            "delivered": None if seen is None else asdict(seen),
+            "within_target": seen is not None
+            and statistic_of(seen, target) <= 1.05 * target.delay_s,
+        }
+    return {"queries": queries}
+
+
+def _show(summary: dict[str, Any], root: Path) -> None:
+    rows = []
+    for name, query in summary["queries"].items():
+        seen = query["delivered"]
+        if seen is None:
+            rows.append((name, query["target"], "nothing delivered", "", "", "", "", ""))
+            continue
+        shed = seen["offered_tuples"] - seen["kept_tuples"]
+        rows.append(
+            (
+                name,
+                query["target"],
+                f"{seen['mean_s']:.2f} / {seen['p95_s']:.2f} / {seen['p99_s']:.2f}",
+                f"{seen['offered_tuples']:,}",
+                f"{seen['kept_tuples']:,}",
+                f"{shed:,} ({shed / max(1, seen['offered_tuples']):.1%})",
+                f"{seen['mean_batch_s']:.2f}",
+                str(query["restarts"]),
+            )
+        )
+    columns = (
+        "query",
+        "target",
+        "delay mean / p95 / p99 (s)",
+        "offered",
+        "admitted",
+        "shed",
+        "batch (s)",
+        "restarts",
+    )
+    print_table(Table(title="delivered", columns=columns, rows=rows))
+    console.print(f"ledgers and journal are in {root}", highlight=False)

@@ -1,0 +1,194 @@
+"""A flow on Spark: gates in front of its queries, the control loop beside them, and a supervisor.
+
+Everything that must survive a crash lives in one folder: checkpoints, ledgers and the journal.
+"""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from spillway.classes.capacity import original_shares
+from spillway.classes.scheduler import ClassScheduler
+from spillway.clock import Clock, WallClock
+from spillway.errors import SpillwayError
+from spillway.journal.files import FileJournal
+from spillway.load import laws
+from spillway.loop import tick
+from spillway.model import Target, parse_duration_s
+from spillway.plants.spark.channel import ChannelServer
+from spillway.plants.spark.control import ClassState, GateDecides, SparkPlant
+from spillway.plants.spark.delays import DeliveredBatch, delivered
+from spillway.plants.spark.dispatch import Dispatcher
+from spillway.plants.spark.monitor import BatchProgress, ProgressMonitor
+from spillway.ports import LoadManager
+from spillway.queries import sinks
+from spillway.queries.flow import Flow, Query
+from spillway.queries.sql import streams_of
+
+MAX_RESTARTS = 5  # of one query within RESTART_WINDOW_S; then the flow gives it up
+RESTART_WINDOW_S = 300.0
+AT_THE_GATE = ("predictive", "none", "fixed")  # laws that the gate runs at every batch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Folder:
+    """Where a flow keeps what must survive."""
+
+    root: Path
+
+    def checkpoint(self, query: str) -> Path:
+        return self.root / "checkpoints" / query
+
+    def ledger(self, query: str, stream: str) -> Path:
+        return self.root / "ledgers" / f"{query}.{stream}.jsonl"
+
+    @property
+    def journal(self) -> Path:
+        return self.root / "journal.jsonl"
+
+
+class Application:
+    """Starts a flow's queries and keeps them running until `stop`."""
+
+    def __init__(
+        self, flow: Flow, spark: SparkSession, folder: Folder, clock: Clock | None = None
+    ) -> None:
+        self.flow = flow
+        self.folder = folder
+        self.batches: list[DeliveredBatch] = []
+        self.progress: dict[str, BatchProgress] = {}
+        self.journal = FileJournal(folder.journal)
+        self._spark = spark
+        self._clock = clock or WallClock()
+        self._streams = {n: streams_of(n, q.sql, flow) for n, q in flow.queries.items()}
+        self._queries: dict[str, StreamingQuery] = {}
+        self._restarts_s: dict[str, list[float]] = {name: [] for name in flow.queries}
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()
+        self._make_control()
+
+    def _make_control(self) -> None:
+        classes = self.flow.classes
+        quotas = original_shares({name: c.priority for name, c in classes.items()})
+        slots = max(1, self._spark.sparkContext.defaultParallelism)
+        dispatcher = Dispatcher(ClassScheduler(quotas), self._clock, slots=slots)
+        states = {
+            name: ClassState(target=Target.parse(c.delay), decides_at_gate=c.manager in AT_THE_GATE)
+            for name, c in classes.items()
+        }
+        self.plant = SparkPlant(states, dispatcher, self._clock)
+        self.managers: Mapping[str, LoadManager] = {
+            name: GateDecides() if c.manager in AT_THE_GATE else laws.make(c.manager)
+            for name, c in classes.items()
+        }
+        self._channel = ChannelServer(self.plant.answer, self.plant.leave)
+
+    def start(self) -> None:
+        """Start every query; the first one that cannot start stops the others."""
+        self._monitor = ProgressMonitor(self._spark, self._on_progress)
+        self._loop = threading.Thread(target=self._control, name="spillway-loop", daemon=True)
+        try:
+            for name in self.flow.queries:
+                self._queries[name] = self._start_query(name)
+        except Exception:
+            self.stop()
+            raise
+        self.journal.event(self._clock.now_s(), "started", queries=list(self._queries))
+        self._loop.start()
+
+    def stop(self) -> None:
+        """Stop queries first, so that none is left without its checkpoint or its channel."""
+        self._stopping.set()
+        for query in self._queries.values():
+            query.stop()
+        if self._loop.is_alive():
+            self._loop.join()
+        self._monitor.close()
+        self._channel.close()
+        self.journal.event(self._clock.now_s(), "stopped")
+
+    def supervise(self) -> None:
+        """Restart queries that ended by themselves: a killed planner or worker ends its query."""
+        for name, query in self._queries.items():
+            if not query.isActive and not self._stopping.is_set():
+                self._restart(name, query)
+
+    def _restart(self, name: str, ended: StreamingQuery) -> None:
+        now_s = self._clock.now_s()
+        reason = str(ended.exception() or "ended without an error").splitlines()[0]
+        recent = [t for t in self._restarts_s[name] if now_s - t < RESTART_WINDOW_S]
+        if len(recent) >= MAX_RESTARTS:
+            raise SpillwayError(
+                f"query '{name}' ended {len(recent)} times within {RESTART_WINDOW_S:.0f} s"
+                f" and is not restarted again; its last error: {reason}"
+            )
+        self._restarts_s[name] = [*recent, now_s]
+        self.journal.event(now_s, "restarted", query=name, error=reason)
+        self._queries[name] = self._start_query(name)
+
+    def restarts(self, name: str) -> int:
+        return len(self._restarts_s[name])
+
+    def _start_query(self, name: str) -> StreamingQuery:
+        query = self.flow.queries[name]
+        for stream in self._streams[name]:
+            self._gate(name, query, stream).createOrReplaceTempView(stream)
+        frame = self._spark.sql(query.sql)
+        return sinks.start(frame, name, query, str(self.folder.checkpoint(name)))
+
+    def _gate(self, name: str, query: Query, stream_name: str) -> DataFrame:
+        stream = self.flow.streams[stream_name]
+        options = self._gate_options(name, query, stream_name)
+        reader = self._spark.readStream.format("spillway").options(**options)
+        if stream.columns is not None:
+            reader = reader.schema(", ".join(f"`{c}` {t}" for c, t in stream.columns.items()))
+        frame = reader.load()
+        if stream.event_time is not None:
+            frame = frame.withWatermark(stream.event_time, _interval(stream.watermark))
+        return frame
+
+    def _gate_options(self, name: str, query: Query, stream_name: str) -> dict[str, str]:
+        stream, service_class = self.flow.streams[stream_name], self.flow.classes[query.class_name]
+        options = {key: _text(value) for key, value in stream.options.items()}
+        options |= {
+            "source": stream.source or "",
+            "delay": service_class.delay,
+            "manager": service_class.manager if service_class.manager in AT_THE_GATE else "none",
+            "period": self.flow.control.period,
+            "policy": stream.policy,
+            "min_keep": str(stream.min_keep),
+            "dry_run": _text(query.dry_run),
+            "checkpoint": str(self.folder.checkpoint(name)),
+            "ledger": str(self.folder.ledger(name, stream_name)),
+            "channel": str(self._channel.path),
+            "class": query.class_name,
+            "gate": f"{name}/{stream_name}",
+        }
+        if stream.event_time is not None:
+            options["heartbeat"] = stream.event_time
+        if len(self._streams[name]) > 1:
+            options["joint"] = name
+        return options
+
+    def _on_progress(self, progress: BatchProgress) -> None:
+        with self._lock:
+            self.progress[progress.query] = progress
+            self.batches += delivered(progress)
+
+    def _control(self) -> None:
+        period_s = parse_duration_s(self.flow.control.period)
+        while not self._stopping.wait(period_s):
+            tick(self.plant, self.managers, self.journal)
+
+
+def _interval(duration: str) -> str:
+    """A duration as Spark's interval text."""
+    return f"{round(parse_duration_s(duration) * 1e6)} microseconds"
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
