@@ -1,0 +1,146 @@
+"""From what waits in the log to the next offset. Pure: positions and times in, an offset out."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from spillway.gate.arrivals import Arrivals
+from spillway.gate.offsets import Arrived, Costs, Offset, Totals
+from spillway.gate.pacing import Cut
+from spillway.gate.rules import Policy, Rule, Stretch, kept_tuples, share_ppm
+from spillway.gate.sampling import PPM
+from spillway.ports import ArrivalCurve, Span
+
+_US = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Waiting:
+    """Everything in the log that no batch has consumed, lost ranges included."""
+
+    stretches: tuple[Stretch, ...]
+    arrivals: Arrivals
+    lost_tuples: int
+
+    @property
+    def tuples(self) -> int:
+        return self.lost_tuples + self.arrivals.tuples
+
+
+def survey(
+    previous: Offset, extent: Iterable[Span], arrivals_of: Callable[[Span], ArrivalCurve]
+) -> Waiting:
+    """What the log holds beyond the previous batch.
+
+    A partition that is new starts at its first position. One that ends below our offset (a clock
+    that jumped back, a lagging replica) has nothing to offer for now. Positions below the log's
+    first one are lost: consumed without being read.
+    """
+    done = {s.partition: s.stop for s in previous.stretches}
+    stretches = []
+    for span in extent:
+        start = done.pop(span.partition, span.start)
+        stop = max(start, span.stop)
+        read = min(stop, max(start, span.start))
+        stretches.append(Stretch(partition=span.partition, start=start, read=read, stop=stop))
+    for partition, stop in done.items():
+        stretches.append(Stretch(partition=partition, start=stop, read=stop, stop=stop))
+    readable = [s for s in map(_readable, stretches) if s.tuples > 0]
+    return Waiting(
+        stretches=tuple(sorted(stretches, key=lambda s: s.partition)),
+        arrivals=Arrivals.pool([(span, arrivals_of(span)) for span in readable]),
+        lost_tuples=sum(s.read - s.start for s in stretches),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """What stays the same over a run."""
+
+    seed: int
+    policy: Policy = "uniform"
+    dry_run: bool = False
+
+
+def next_offset(
+    previous: Offset,
+    waiting: Waiting,
+    cut: Cut,
+    settings: Settings,
+    *,
+    now_s: float,
+    costs: Costs | None,
+) -> Offset:
+    """The batch that the cut describes, with the running totals after it."""
+    would_ppm = share_ppm(cut.fraction * PPM, PPM)
+    rule = Rule(
+        keep_ppm=PPM if settings.dry_run else would_ppm,
+        seed=settings.seed,
+        policy=settings.policy,
+        reason=cut.reason,
+        would_keep_ppm=would_ppm,
+    )
+    skip_tuples = 0 if settings.dry_run else cut.skip_tuples
+    stretches = _cut_stretches(waiting, cut.reach_tuples, skip_tuples)
+    consumed = sum(s.tuples for s in stretches)
+    kept = kept_tuples(stretches, rule)
+    totals = previous.totals
+    return Offset(
+        gate=previous.gate,
+        seq=previous.seq + 1,
+        planned_us=round(now_s * _US),
+        stretches=stretches,
+        rule=rule,
+        totals=Totals(
+            offered=totals.offered + waiting.tuples - totals.pending,
+            admitted=totals.admitted + kept,
+            shed=totals.shed + consumed - kept,
+            lost=totals.lost + waiting.lost_tuples,
+        ),
+        costs=costs,
+        arrived=_arrived(waiting.arrivals.within(map(_readable, stretches))) if kept else None,
+        pinned=previous.pinned,
+    )
+
+
+def heartbeat(previous: Offset, now_s: float) -> Offset:
+    """A batch without tuples: the query runs once, so that its watermark takes effect."""
+    return replace(
+        previous,
+        seq=previous.seq + 1,
+        planned_us=round(now_s * _US),
+        stretches=previous.at_rest(),
+        rule=Rule(seed=previous.rule.seed, policy=previous.rule.policy, reason="heartbeat"),
+        arrived=None,
+        heartbeat=True,
+    )
+
+
+def _cut_stretches(waiting: Waiting, reach: int, skip: int) -> tuple[Stretch, ...]:
+    arrivals = waiting.arrivals
+    stops, reads = {}, {}
+    if reach < arrivals.tuples:
+        stops = arrivals.oldest(reach)
+    if skip > 0:
+        reads = arrivals.oldest(skip)
+    cut = []
+    for s in waiting.stretches:
+        stop = min(s.stop, max(s.read, stops.get(s.partition, s.stop)))
+        read = min(stop, max(s.read, reads.get(s.partition, s.read)))
+        cut.append(replace(s, read=read, stop=stop))
+    return tuple(cut)
+
+
+def _readable(stretch: Stretch) -> Span:
+    return Span(partition=stretch.partition, start=stretch.read, stop=stretch.stop)
+
+
+def _arrived(arrivals: Arrivals) -> Arrived:
+    def at_us(share: float) -> int:
+        return round(arrivals.arrival_of_count_s(share * arrivals.tuples) * _US)
+
+    return Arrived(
+        mean_us=round(arrivals.mean_arrival_s() * _US),
+        p05_us=at_us(0.05),
+        p01_us=at_us(0.01),
+        first_us=at_us(0.0),
+    )

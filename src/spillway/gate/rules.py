@@ -1,0 +1,75 @@
+"""What a batch takes of each partition, and which of its tuples are kept.
+
+A stretch [start, stop) of a partition is consumed by a batch. Everything below `read` is shed
+unread; of [read, stop) the uniform rule keeps its share. Both policies come down to this: `uniform`
+samples the whole stretch, `fresh` skips all but its newest tuples. So a worker, an audit and the
+simulator need nothing but the stretch and the rule.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from spillway.gate.sampling import PPM, UniformRule, count_kept, kept_positions
+
+Policy = Literal["uniform", "fresh"]
+POLICIES: tuple[Policy, ...] = get_args(Policy)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rule:
+    """How a batch was decided. `would_keep_ppm` differs from `keep_ppm` only in a dry run."""
+
+    keep_ppm: int = PPM
+    seed: int = 0
+    policy: Policy = "uniform"
+    reason: str = ""
+    would_keep_ppm: int = PPM
+
+    @property
+    def sampling(self) -> UniformRule:
+        return UniformRule(keep_ppm=self.keep_ppm, seed=self.seed)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stretch:
+    """Positions [start, stop) of one partition; those below `read` are shed unread."""
+
+    partition: int
+    start: int
+    read: int
+    stop: int
+
+    def __post_init__(self) -> None:
+        if not self.start <= self.read <= self.stop:
+            raise ValueError(f"stretch is not in order: {self}")
+
+    @property
+    def tuples(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def scanned_tuples(self) -> int:
+        return self.stop - self.read
+
+    def kept_tuples(self, rule: Rule) -> int:
+        return count_kept(self.read, self.stop, rule.sampling, self.partition)
+
+    def kept_positions(self, rule: Rule) -> npt.NDArray[np.int64]:
+        return kept_positions(self.read, self.stop, rule.sampling, self.partition)
+
+    def shed_positions(self, rule: Rule) -> npt.NDArray[np.int64]:
+        everything = np.arange(self.start, self.stop, dtype=np.int64)
+        return np.setdiff1d(everything, self.kept_positions(rule), assume_unique=True)
+
+
+def kept_tuples(stretches: Iterable[Stretch], rule: Rule) -> int:
+    return sum(stretch.kept_tuples(rule) for stretch in stretches)
+
+
+def share_ppm(kept: float, tuples: int) -> int:
+    """The keep_ppm that keeps about `kept` of `tuples`: all of none is all."""
+    return PPM if kept >= tuples else max(0, int(kept * PPM // tuples))

@@ -1,0 +1,84 @@
+"""The ledger's file: one line a finished batch, appended, never in the way of the query."""
+
+import json
+import os
+import sys
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+_KEPT_LINES = 100_000  # what a full disk may hold up in memory before the oldest go
+
+
+class Archive:
+    """Appends the offsets of finished batches, each once, in order.
+
+    A kill can tear the last line: it is cut off at the next start and written again, because Spark
+    shows the same offset again. A disk that refuses keeps nobody waiting: lines stay in memory and
+    are tried again with every batch.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._last: dict[str, int] = {}
+        self._waiting: deque[str] = deque(maxlen=_KEPT_LINES)
+        self._opened = False
+        self._failing = False
+
+    def add(self, offset: dict[str, Any]) -> None:
+        """`offset` is an encoded offset whose batch Spark has completed."""
+        try:
+            self._open()
+        except OSError as error:
+            self._complain(error)
+        gate, seq = offset["gate"], offset["seq"]
+        if seq <= self._last.get(gate, -1):
+            return
+        self._last[gate] = seq
+        self._waiting.append(json.dumps(offset, separators=(",", ":")) + "\n")
+        self._flush()
+
+    def _open(self) -> None:
+        if self._opened:
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        if self._path.exists():
+            _cut_torn_line(self._path)
+            for line in self._path.read_text().splitlines():
+                record = json.loads(line)
+                self._last[record["gate"]] = record["seq"]
+        self._opened = True
+
+    def _flush(self) -> None:
+        try:
+            self._open()
+            with self._path.open("ab", buffering=0) as file:
+                while self._waiting:
+                    _append(file.fileno(), self._waiting[0].encode())
+                    self._waiting.popleft()
+            self._failing = False
+        except OSError as error:
+            self._complain(error)
+
+    def _complain(self, error: OSError) -> None:
+        if not self._failing:
+            print(f"spillway: ledger {self._path} cannot be written ({error});", file=sys.stderr)
+            print("spillway: the query goes on, lines are kept and tried again", file=sys.stderr)
+        self._failing = True
+
+
+def _append(descriptor: int, line: bytes) -> None:
+    """All of a line or nothing: a disk that fills up in the middle leaves no torn line."""
+    before = os.fstat(descriptor).st_size
+    written = os.write(descriptor, line)
+    if written != len(line):
+        os.ftruncate(descriptor, before)
+        raise OSError("no space for a whole line")
+
+
+def _cut_torn_line(path: Path) -> None:
+    with path.open("rb+") as file:
+        content = file.read()
+        whole = content.rfind(b"\n") + 1
+        if whole != len(content):
+            file.truncate(whole)

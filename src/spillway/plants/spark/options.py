@@ -1,0 +1,116 @@
+"""The options of format("spillway"), apart from those of the log. Spark ignores their case."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spillway.errors import SpillwayError, require, unknown_name
+from spillway.gate.rules import POLICIES, Policy
+from spillway.logs import options as typed
+from spillway.model import Target, parse_duration_s
+
+MEANINGS: Mapping[str, str] = {
+    "delay": "delay target with an optional statistic: '2s' (mean), 'p95 2s', 'p99 300ms'",
+    "manager": "load manager: predictive (default), none, fixed, aloma, ...",
+    "manager.NAME": "a number that the load manager takes, such as manager.keep_fraction",
+    "period": "control period of the period laws; default 1s",
+    "policy": "which tuples go: uniform (default) or fresh",
+    "min_keep": "never keep less than this fraction of what a batch consumes; 0 to 1, default 0",
+    "dry_run": "decide and record, drop nothing; default false",
+    "weight": "add column _weight, offered over kept tuples of the batch; default false",
+    "heartbeat": "event-time column that heartbeat rows of a quiet stream carry; default none",
+    "quiet": "how long a stream must be silent before a heartbeat; default the delay target",
+    "parallelism": "input partitions of a batch; default the number of cores",
+    "first_batch": "tuples of the first batch, before any cost is known; default 10000",
+    "poll": "how long one trigger waits for tuples at most; default 1s",
+    "startingoffsets": "first start: latest (default), earliest, or JSON {topic: {partition: n}}",
+    "failondataloss": "stop when the log dropped unread tuples, else count them; default false",
+    "seed": "seed of the sampling; default 0",
+    "ledger": "file to which finished batches are archived; default in `checkpoint`, else none",
+    "checkpoint": "Spark's checkpoint folder of this query, when it is on a local disk",
+    "trigger": "interval of a processing-time trigger; needs `checkpoint`",
+    "joint": "a name shared by the gates of one query, so that they decide together",
+    "channel": "socket of the control loop; set by `spillway run`",
+    "class": "service class of the query; default 'default'",
+    "gate": "name of this gate in the journal; default a random one",
+    "schema": "columns as DDL, for logs without a schema of their own (in place of .schema())",
+    "errors": "file that receives a sample of malformed records",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class GateOptions:
+    target: Target = field(default_factory=lambda: Target(delay_s=2.0))
+    manager: str = "predictive"
+    law_parameters: Mapping[str, float] = field(default_factory=dict)
+    period_s: float = 1.0
+    policy: Policy = "uniform"
+    min_keep: float = 0.0
+    dry_run: bool = False
+    weight: bool = False
+    heartbeat_column: str | None = None
+    quiet_s: float = 2.0
+    parallelism: int = 2
+    first_batch: int = 10_000
+    poll_s: float = 1.0
+    starting_offsets: str = "latest"
+    fail_on_data_loss: bool = False
+    seed: int = 0
+    ledger: str | None = None
+    checkpoint: str | None = None
+    trigger_s: float | None = None
+    joint: str | None = None
+    channel: str | None = None
+    class_name: str = "default"
+    gate: str | None = None
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> "GateOptions":
+        given = lowered(options)
+        target = Target.parse(given.get("delay", "2s"))
+        policy = given.get("policy", "uniform")
+        if policy not in POLICIES:
+            raise unknown_name("policy", policy, POLICIES)
+        min_keep = typed.number(given, "min_keep", 0.0)
+        require(0.0 <= min_keep <= 1.0, "option 'min_keep'", min_keep, "from 0 to 1")
+        checkpoint = given.get("checkpoint")
+        trigger = given.get("trigger")
+        if trigger is not None and checkpoint is None:
+            raise SpillwayError(
+                "option 'trigger' needs option 'checkpoint': with a trigger interval the gate"
+                " reads the end of a batch from Spark's commit log"
+            )
+        return cls(
+            target=target,
+            manager=given.get("manager", "predictive"),
+            law_parameters=_law_parameters(given),
+            period_s=typed.seconds(given, "period", "1s"),
+            policy=policy,
+            min_keep=min_keep,
+            dry_run=typed.flag(given, "dry_run"),
+            weight=typed.flag(given, "weight"),
+            heartbeat_column=given.get("heartbeat"),
+            quiet_s=typed.seconds(given, "quiet", f"{target.delay_s}s"),
+            parallelism=typed.whole(given, "parallelism", os.cpu_count() or 1, least=1),
+            first_batch=typed.whole(given, "first_batch", 10_000, least=1),
+            poll_s=typed.seconds(given, "poll", "1s"),
+            starting_offsets=given.get("startingoffsets", "latest"),
+            fail_on_data_loss=typed.flag(given, "failondataloss"),
+            seed=typed.whole(given, "seed", 0),
+            ledger=given.get("ledger"),
+            checkpoint=checkpoint,
+            trigger_s=None if trigger is None else parse_duration_s(trigger, "option 'trigger'"),
+            joint=given.get("joint"),
+            channel=given.get("channel"),
+            class_name=given.get("class", "default"),
+            gate=given.get("gate"),
+        )
+
+
+def _law_parameters(given: Mapping[str, str]) -> dict[str, float]:
+    names = [name for name in given if name.startswith("manager.")]
+    return {name.removeprefix("manager."): typed.number(given, name, 0.0) for name in names}
+
+
+def lowered(options: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in options.items()}

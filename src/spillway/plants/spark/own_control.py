@@ -1,0 +1,139 @@
+"""The gate's own control: measures, learns and decides inside the planner process.
+
+It needs no control loop. With Spark's default trigger a batch has ended when the next offset is
+asked for, and the planner knows how many tuples it admitted and when they arrived.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from spillway.gate.offsets import Costs, Offset
+from spillway.load import laws
+from spillway.load.batch_model import BatchModel
+from spillway.model import (
+    Backlog,
+    BatchRecord,
+    Decision,
+    KeepFraction,
+    KeepOfBacklog,
+    Measurement,
+    Target,
+)
+from spillway.ports import LoadManager
+
+_BATCH_LAWS = ("predictive", "none", "fixed")  # decide at every batch; the others every period
+
+
+@dataclass(kw_only=True)
+class _Period:
+    """What happened since the last decision; the counts are the running ones at its start."""
+
+    since_s: float
+    offered: int
+    admitted: int
+    shed: int
+    completed: int = 0
+    delay_sum_s: float = 0.0
+    batches: list[BatchRecord] = field(default_factory=list)
+
+
+def delay_of(offset: Offset, ended_s: float, target: Target) -> float | None:
+    """The target's statistic over the tuples that a batch kept, once it has ended."""
+    arrived = offset.arrived
+    if arrived is None:
+        return None
+    at_us = {"mean": arrived.mean_us, "p95": arrived.p05_us, "p99": arrived.p01_us}
+    return max(0.0, ended_s - at_us[target.statistic] / 1e6)
+
+
+class OwnControl:
+    """One load manager, fed from the gate's own counts.
+
+    Laws of a control period decide once a period has passed, at the next batch; until then their
+    last share stands. Costs are learned on the side, whatever the law.
+    """
+
+    def __init__(
+        self, manager: str, target: Target, period_s: float, parameters: Mapping[str, float]
+    ) -> None:
+        self._law: LoadManager = laws.make(manager, **parameters)
+        self._every_batch = manager in _BATCH_LAWS
+        self._target = target
+        self._period_s = period_s
+        self._model = BatchModel()
+        self._period: _Period | None = None
+        self._decision: Decision | None = None
+
+    @property
+    def costs(self) -> Costs | None:
+        """What this run has learned so far."""
+        model = self._model
+        if not model.known:
+            return None
+        return Costs(fixed_s=model.overhead_s, kept_s=model.cost_s, scanned_s=model.scan_s)
+
+    def batch_ended(self, offset: Offset, record: BatchRecord) -> None:
+        self._model.learn(record)
+        if self._period is None:
+            return
+        self._period.batches.append(record)
+        delay_s = delay_of(offset, record.ended_s, self._target)
+        if delay_s is not None:
+            self._period.completed += record.kept_tuples
+            self._period.delay_sum_s += delay_s * record.kept_tuples
+
+    def decide(self, now_s: float, backlog: Backlog, previous: Offset) -> Decision:
+        totals = previous.totals
+        offered = totals.admitted + totals.shed + backlog.pending_tuples
+        if self._period is None:
+            self._period = _Period(
+                since_s=now_s, offered=offered, admitted=totals.admitted, shed=totals.shed
+            )
+        elapsed_s = now_s - self._period.since_s
+        due = self._every_batch or not 0.0 <= elapsed_s < self._period_s
+        if self._decision is None or due:
+            self._decision = self._law.decide(self._measure(now_s, backlog, previous, offered))
+            self._period = _Period(
+                since_s=now_s, offered=offered, admitted=totals.admitted, shed=totals.shed
+            )
+        return self._decision
+
+    def _measure(
+        self, now_s: float, backlog: Backlog, previous: Offset, offered: int
+    ) -> Measurement:
+        period = self._period
+        assert period is not None
+        length_s = max(1e-3, now_s - period.since_s)
+        cost_s = self.costs.kept_s if self.costs else 0.0
+        new = offered - period.offered
+        admitted = previous.totals.admitted - period.admitted
+        return Measurement(
+            time_s=now_s,
+            period_s=length_s,
+            target=self._target,
+            offered_tuples=new,
+            admitted_tuples=admitted,
+            shed_tuples=previous.totals.shed - period.shed,
+            completed_tuples=period.completed,
+            queued_tuples=backlog.pending_tuples,
+            queued_load_s=backlog.pending_tuples * cost_s,
+            offered_load=new * cost_s / length_s,
+            admitted_load=admitted * cost_s / length_s,
+            cost_s=cost_s,
+            delay_s=period.delay_sum_s / period.completed if period.completed else None,
+            busy_s=sum(batch.duration_s for batch in period.batches),
+            backlog=backlog,
+            batches=tuple(period.batches),
+        )
+
+
+def keep_of(decision: Decision, pending_tuples: int) -> tuple[float, float]:
+    """(tuples to keep, least fraction that a bound may leave) of a decision.
+
+    A share stays a share: what does not fit waits. A count is what fits: the rest goes.
+    """
+    action = decision.action
+    if isinstance(action, KeepOfBacklog):
+        return min(action.tuples, pending_tuples), 0.0
+    assert isinstance(action, KeepFraction)
+    return action.fraction * pending_tuples, action.fraction

@@ -1,0 +1,250 @@
+"""The gate's planner: what the next batch is. Lives in one process per query source.
+
+Spark's order of calls: `latest(start)` plans a batch; Spark logs the offset; `completed(previous)`
+arrives; `shown(start, end)` is the proof that the plan was logged; the batch runs; `latest` again.
+A plan that is never shown was discarded. After a restart `shown` comes without `latest`.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from spillway.clock import Clock, WallClock
+from spillway.errors import SpillwayError
+from spillway.gate.offsets import Offset, decode, encode, is_sentinel
+from spillway.gate.pacing import (
+    Cut,
+    Pace,
+    Wish,
+    bounded,
+    freshest,
+    is_stale,
+    newest_within_target,
+)
+from spillway.gate.planning import Settings, Waiting, heartbeat, next_offset, survey
+from spillway.gate.rules import Rule
+from spillway.logs import catalog
+from spillway.model import BatchRecord, Decision
+from spillway.plants.spark.archive import Archive
+from spillway.plants.spark.options import GateOptions
+from spillway.plants.spark.own_control import OwnControl, keep_of
+from spillway.plants.spark.starts import first_stretches
+from spillway.ports import Log, Span
+
+_SHORTEST_NAP_S = 0.002
+_LONGEST_NAP_S = 0.02
+
+Encoded = dict[str, Any]
+
+
+@dataclass(kw_only=True)
+class _Running:
+    """A batch between its planning and its end."""
+
+    offset: Offset
+    planned_s: float  # monotonic
+    shown: bool = False
+    learnable: bool = True  # a replayed batch includes the restart: it teaches nothing
+
+
+class Planner:
+    def __init__(
+        self,
+        options: Mapping[str, str],
+        gate: GateOptions,
+        schema: Any = None,
+        *,
+        control: OwnControl | None = None,
+        clock: Clock | None = None,
+        elapsed: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._options = dict(options)
+        self._gate = gate
+        self._schema = schema
+        self._clock = clock or WallClock()
+        self._elapsed = elapsed
+        self._sleep = sleep
+        self._control = control or OwnControl(
+            gate.manager, gate.target, gate.period_s, gate.law_parameters
+        )
+        self._archive = Archive(Path(gate.ledger)) if gate.ledger else None
+        self._settings = Settings(seed=gate.seed, policy=gate.policy, dry_run=gate.dry_run)
+        self._log: Log | None = None
+        self._pace: Pace | None = None
+        self._running: _Running | None = None
+        self._completed_seq: int | None = None
+        self._frozen: tuple[Span, ...] | None = None  # extent at the start of an AvailableNow run
+        self._last_data_s: float | None = None
+
+    def freeze(self) -> None:
+        """From now on serve what is there at the first plan, all of it, and then nothing."""
+        self._frozen = ()
+
+    def latest(self, start: Encoded) -> Encoded:
+        """The end of the next batch, or `start` itself when there is nothing to do."""
+        if is_sentinel(start):
+            return encode(self._begin())
+        previous = decode(start)
+        self._resume(previous)
+        self._batch_ended(previous)
+        self._archived(start)
+        planned = self._next(previous)
+        if planned is None:
+            return start
+        self._running = _Running(offset=planned, planned_s=self._elapsed())
+        return encode(planned)
+
+    def shown(self, start: Encoded, end: Encoded) -> Offset | None:
+        """The batch from start to end, which Spark has logged; None when it is empty."""
+        if start == end:
+            return None
+        batch = decode(end)
+        if not is_sentinel(start):
+            self._archived(start)
+        running = self._running
+        if running is None or running.offset.seq != batch.seq:
+            self._running = _Running(
+                offset=batch, planned_s=self._elapsed(), shown=True, learnable=False
+            )
+        elif not running.shown:
+            self._require_durable(start)
+            running.shown = True
+        return batch
+
+    def completed(self, end: Encoded) -> None:
+        if not is_sentinel(end):
+            self._completed_seq = end["seq"]
+            self._archived(end)
+
+    def report(self) -> Encoded | None:
+        """Where the log ends now, for the query's progress."""
+        if self._log is None:
+            return None
+        extent = self._log.extent(self._clock.now_s())
+        return {"partitions": {str(span.partition): span.stop for span in extent}}
+
+    def _begin(self) -> Offset:
+        """Batch 0: no tuples, only the place where the stream starts."""
+        now_s = self._clock.now_s()
+        pinned = catalog.pinned(self._options, now_s)
+        log = catalog.open_log(pinned, self._schema)
+        return Offset(
+            gate=self._gate.gate or uuid4().hex[:12],
+            seq=0,
+            planned_us=round(now_s * 1e6),
+            stretches=first_stretches(self._gate.starting_offsets, log.extent(now_s)),
+            rule=Rule(seed=self._gate.seed, policy=self._gate.policy, reason="start"),
+            pinned={k: v for k, v in pinned.items() if self._options.get(k) != v},
+        )
+
+    def _resume(self, previous: Offset) -> None:
+        if self._log is None:
+            self._log = catalog.open_log({**self._options, **previous.pinned}, self._schema)
+        if self._pace is None:
+            gate = self._gate
+            self._pace = Pace.at_start(gate.first_batch, previous.costs, gate.target)
+
+    def _batch_ended(self, previous: Offset) -> None:
+        running, self._running = self._running, None
+        if running is None or not running.shown or running.offset.seq != previous.seq:
+            return
+        kept, scanned = previous.kept_tuples(), previous.scanned_tuples
+        assert self._pace is not None
+        self._pace = self._pace.after(kept, scanned)
+        if running.learnable and scanned > 0:
+            record = BatchRecord(
+                kept_tuples=kept,
+                scanned_tuples=scanned,
+                duration_s=self._elapsed() - running.planned_s,
+                ended_s=self._clock.now_s(),
+            )
+            self._control.batch_ended(previous, record)
+
+    def _next(self, previous: Offset) -> Offset | None:
+        """Wait for tuples, at most as long as one poll."""
+        deadline_s, nap_s = self._elapsed() + self._gate.poll_s, _SHORTEST_NAP_S
+        while True:
+            waiting = self._survey(previous)
+            if waiting.tuples > 0:
+                self._last_data_s = self._elapsed()
+                return self._plan(previous, waiting)
+            if self._frozen is not None:
+                return None
+            if self._is_quiet(previous):
+                return heartbeat(previous, self._clock.now_s())
+            if self._elapsed() >= deadline_s:
+                return None
+            self._sleep(nap_s)
+            nap_s = min(_LONGEST_NAP_S, 1.5 * nap_s)
+
+    def _survey(self, previous: Offset) -> Waiting:
+        assert self._log is not None
+        extent = self._frozen or self._log.extent(self._clock.now_s())
+        if self._frozen == ():
+            self._frozen = extent
+        waiting = survey(previous, extent, self._log.arrivals)
+        if waiting.lost_tuples > 0 and self._gate.fail_on_data_loss:
+            raise SpillwayError(
+                f"the log dropped {waiting.lost_tuples} tuples before they were read: option"
+                " 'failOnDataLoss' is true; set it to false to count them as shed and go on"
+            )
+        return waiting
+
+    def _is_quiet(self, previous: Offset) -> bool:
+        """One empty batch after the last one with tuples lets its watermark take effect."""
+        if previous.heartbeat or previous.seq == 0 or self._last_data_s is None:
+            return False
+        return self._elapsed() - self._last_data_s >= self._gate.quiet_s
+
+    def _plan(self, previous: Offset, waiting: Waiting) -> Offset:
+        now_s = self._clock.now_s()
+        return next_offset(
+            previous,
+            waiting,
+            self._cut(previous, waiting, now_s),
+            self._settings,
+            now_s=now_s,
+            costs=self._control.costs or previous.costs,
+        )
+
+    def _cut(self, previous: Offset, waiting: Waiting, now_s: float) -> Cut:
+        assert self._pace is not None
+        arrivals, gate = waiting.arrivals, self._gate
+        if self._frozen is not None:
+            wish = Wish(kept_tuples=arrivals.tuples, least_fraction=1.0, reason="available now")
+            return bounded(wish, arrivals.tuples, self._pace)
+        decision = self._decide(previous, waiting, now_s)
+        kept, least = keep_of(decision, arrivals.tuples)
+        may_shed = least == 0.0 and gate.min_keep == 0.0
+        costs = self._control.costs
+        fresh = gate.policy == "fresh"
+        reason = decision.reason
+        if may_shed and kept < arrivals.tuples and costs is not None:
+            stale = is_stale(arrivals, now_s, gate.target)
+            if fresh or stale:
+                kept = newest_within_target(arrivals, now_s, costs, gate.target)
+                reason = "freshest first" if fresh else "stale backlog: freshest first once"
+                fresh = True
+        wish = Wish(kept_tuples=kept, least_fraction=max(least, gate.min_keep), reason=reason)
+        cut = bounded(wish, arrivals.tuples, self._pace)
+        return freshest(cut) if fresh and may_shed else cut
+
+    def _decide(self, previous: Offset, waiting: Waiting, now_s: float) -> Decision:
+        backlog = waiting.arrivals.backlog(now_s, self._gate.target)
+        return self._control.decide(now_s, backlog, previous)
+
+    def _archived(self, offset: Encoded) -> None:
+        if self._archive is not None and not is_sentinel(offset):
+            self._archive.add(offset)
+
+    def _require_durable(self, start: Encoded) -> None:
+        """Spark completes the previous batch before it shows the next plan, unless it logs late."""
+        if not is_sentinel(start) and self._completed_seq != start["seq"]:
+            raise SpillwayError(
+                "asyncProgressTrackingEnabled is true: the gate needs the offset to be on disk"
+                " before the batch runs; leave that option of writeStream out"
+            )

@@ -1,0 +1,80 @@
+"""The columns of the gate, and the rows of a slice in exactly those columns."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import BooleanType, DoubleType, StructField, StructType, TimestampType
+
+from spillway.clock import WallClock
+from spillway.errors import SpillwayError
+from spillway.gate.rules import Stretch
+from spillway.logs import catalog
+from spillway.plants.spark.options import GateOptions
+from spillway.plants.spark.slices import Slice
+from spillway.ports import Log, Span
+
+ARRIVAL, WEIGHT, HEARTBEAT = "_arrival", "_weight", "_heartbeat"
+_OURS = {ARRIVAL: TimestampType(), WEIGHT: DoubleType(), HEARTBEAT: BooleanType()}
+_POSITIONS_AT_ONCE = 1 << 20
+
+
+def spark_schema(options: Mapping[str, str], gate: GateOptions) -> StructType | str:
+    """The log's own columns, or those of option `schema`, followed by the gate's."""
+    ours = [ARRIVAL] + [WEIGHT] * gate.weight + [HEARTBEAT] * bool(gate.heartbeat_column)
+    if "schema" in options:
+        types = {name: kind.simpleString() for name, kind in _OURS.items()}
+        return ", ".join([options["schema"], *(f"{name} {types[name]}" for name in ours)])
+    log = catalog.open_log(catalog.pinned(options, WallClock().now_s()), None)
+    columns = from_arrow_schema(log.columns())
+    return StructType([*columns.fields, *(StructField(name, _OURS[name]) for name in ours)])
+
+
+def log_columns(schema: StructType) -> pa.Schema:
+    """The part of the query's schema that the log has to deliver."""
+    for field in schema:
+        if field.name in _OURS and field.dataType != _OURS[field.name]:
+            raise SpillwayError(
+                f"column '{field.name}' is {field.dataType.simpleString()}: the gate gives it as"
+                f" {_OURS[field.name].simpleString()}"
+            )
+    theirs = StructType([field for field in schema if field.name not in _OURS])
+    columns: pa.Schema = to_arrow_schema(theirs, timezone="UTC")
+    return columns
+
+
+class Rows:
+    """Reads slices in the exact Arrow schema that Spark checks for."""
+
+    def __init__(self, schema: StructType) -> None:
+        self._schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
+
+    def of(self, part: Slice, log: Log) -> Iterator[pa.RecordBatch]:
+        for stretch in part.stretches:
+            for span, wanted in _chunks(stretch, part):
+                for batch in log.read(span, wanted):
+                    yield self._shaped(batch, part.weight)
+
+    def _shaped(self, batch: pa.RecordBatch, weight: float) -> pa.RecordBatch:
+        arrays = [self._column(batch, field, weight) for field in self._schema]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _column(self, batch: pa.RecordBatch, field: pa.Field, weight: float) -> Any:
+        if field.name == WEIGHT:
+            return pa.array(np.full(batch.num_rows, weight))
+        if field.name == HEARTBEAT:
+            return pa.array(np.zeros(batch.num_rows, dtype=bool))
+        column = batch.column(field.name)
+        return column if column.type == field.type else column.cast(field.type)
+
+
+def _chunks(stretch: Stretch, part: Slice) -> Iterator[tuple[Span, Any]]:
+    """A long stretch piece by piece, so that its positions never fill the memory."""
+    for lower in range(stretch.read, stretch.stop, _POSITIONS_AT_ONCE):
+        upper = min(lower + _POSITIONS_AT_ONCE, stretch.stop)
+        piece = Stretch(partition=stretch.partition, start=lower, read=lower, stop=upper)
+        span = Span(partition=stretch.partition, start=lower, stop=upper)
+        everything = part.rule.keep_ppm == 1_000_000
+        yield span, None if everything else piece.kept_positions(part.rule)

@@ -1,0 +1,80 @@
+"""format("spillway"): the gate as a Python streaming data source.
+
+Instances are made on the driver and in workers and travel pickled: making one has no side effects.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from spillway.gate.offsets import SENTINEL
+from spillway.logs import catalog
+from spillway.plants.spark.options import GateOptions, lowered
+from spillway.plants.spark.rows import Rows, log_columns, spark_schema
+from spillway.plants.spark.slices import Slice, slices
+
+if TYPE_CHECKING:
+    from spillway.plants.spark.planner import Planner
+
+
+class Spillway(DataSource):
+    """`spark.readStream.format("spillway").option("source", ...).option("delay", "2s")`."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(lowered(options))
+
+    @classmethod
+    def name(cls) -> str:
+        return "spillway"
+
+    def schema(self) -> StructType | str:
+        return spark_schema(self.options, GateOptions.parse(self.options))
+
+    def streamReader(self, schema: StructType) -> "Gate":  # noqa: N802
+        return Gate(dict(self.options), schema)
+
+
+class Gate(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Spark's calls, handed to the planner on the driver and to the log in workers."""
+
+    def __init__(self, options: dict[str, str], schema: StructType) -> None:
+        self._options = options
+        self._gate = GateOptions.parse(options)
+        self._schema = schema
+        self._made: Planner | None = None
+
+    @property
+    def _planner(self) -> "Planner":
+        if self._made is None:
+            from spillway.plants.spark.planner import Planner  # workers never need it
+
+            self._made = Planner(self._options, self._gate, log_columns(self._schema))
+        return self._made
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        return dict(SENTINEL)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._planner.freeze()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        return self._planner.latest(start)
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        return self._planner.report()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        batch = self._planner.shown(start, end)
+        return [] if batch is None else slices(batch, self._gate.parallelism)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        self._planner.completed(end)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Slice)
+        log = catalog.open_log({**self._options, **partition.pinned}, log_columns(self._schema))
+        return Rows(self._schema).of(partition, log)
