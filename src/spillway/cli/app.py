@@ -5,7 +5,9 @@ import sys
 import typer
 
 from spillway.cli.bench import bench
+from spillway.cli.check import check
 from spillway.cli.reproduce import reproduce
+from spillway.cli.run import run
 from spillway.cli.screen import errors
 from spillway.errors import SpillwayError
 
@@ -16,6 +18,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(run)
+app.command()(check)
 app.command()(reproduce)
 app.command()(bench)
 

@@ -26,7 +26,7 @@ def parse(name: str, sql: str) -> exp.Query:
 
 
 def streams_of(name: str, sql: str, flow: Flow) -> tuple[str, ...]:
-    """The streams that a query reads, in order of appearance; unknown tables are refused."""
+    """The streams that a query reads, in the flow's order; unknown tables are refused."""
     tree = parse(name, sql)
     local = {cte.alias for cte in tree.find_all(exp.CTE)}
     tables = [table.name for table in tree.find_all(exp.Table) if table.name not in local]
@@ -38,4 +38,4 @@ def streams_of(name: str, sql: str, flow: Flow) -> tuple[str, ...]:
         raise SpillwayError(
             f"queries.{name}.sql reads no stream: known are {', '.join(flow.streams)}"
         )
-    return tuple(dict.fromkeys(tables))
+    return tuple(stream for stream in flow.streams if stream in tables)

@@ -1,0 +1,34 @@
+"""`spillway check`: is a flow file right, and what would run."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spillway.cli.screen import console, print_json, print_table
+from spillway.errors import SpillwayError
+from spillway.experiments.report import Table
+
+
+def check(
+    flow_file: Annotated[Path | None, typer.Argument(help="the flow file (YAML)")] = None,
+    schema: Annotated[bool, typer.Option(help="print the JSON Schema for editors")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print the plan as JSON only")] = False,
+) -> None:
+    """Check a flow file without starting Spark, and print its plan."""
+    from spillway.queries.flow import Flow
+    from spillway.queries.flow_file import load_flow
+    from spillway.queries.plan import plan_of
+
+    if schema:
+        print_json(Flow.model_json_schema(by_alias=True))
+        return
+    if flow_file is None:
+        raise SpillwayError("FLOW_FILE is missing: name a flow file, or use --schema")
+    plan = plan_of(load_flow(flow_file))
+    if as_json:
+        print_json(plan.as_json())
+        return
+    for title, columns, rows in plan.tables():
+        print_table(Table(title=title, columns=columns, rows=rows))
+    console.print(f"{flow_file} is right", highlight=False)

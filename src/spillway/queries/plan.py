@@ -1,0 +1,60 @@
+"""What would run: streams, classes, queries, and where their gates and sinks are."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from spillway.classes.capacity import original_shares
+from spillway.queries.flow import Flow
+from spillway.queries.sql import streams_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryPlan:
+    name: str
+    class_name: str
+    gates: tuple[str, ...]
+    sink: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowPlan:
+    flow: Flow
+    quotas: dict[str, float]
+    queries: tuple[QueryPlan, ...]
+
+    def tables(self) -> list[tuple[str, tuple[str, ...], list[tuple[object, ...]]]]:
+        flow = self.flow
+        streams = [
+            (name, s.source, s.event_time or "", s.policy) for name, s in flow.streams.items()
+        ]
+        classes = [
+            (name, c.priority, f"{self.quotas[name]:.0%}", c.delay, c.manager)
+            for name, c in flow.classes.items()
+        ]
+        queries = [(q.name, q.class_name, ", ".join(q.gates), q.sink) for q in self.queries]
+        return [
+            ("streams", ("stream", "source", "event time", "policy"), list(streams)),
+            ("classes", ("class", "priority", "quota", "delay", "load manager"), list(classes)),
+            ("queries", ("query", "class", "gates", "sink"), list(queries)),
+        ]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            title: [dict(zip(columns, row, strict=True)) for row in rows]
+            for title, columns, rows in self.tables()
+        }
+
+
+def plan_of(flow: Flow) -> FlowPlan:
+    """The plan of a flow; raises for SQL that cannot be parsed and streams that do not exist."""
+    queries = tuple(
+        QueryPlan(
+            name=name,
+            class_name=query.class_name,
+            gates=tuple(f"{name}/{stream}" for stream in streams_of(name, query.sql, flow)),
+            sink=query.sink.type,
+        )
+        for name, query in flow.queries.items()
+    )
+    quotas = original_shares({name: c.priority for name, c in flow.classes.items()})
+    return FlowPlan(flow=flow, quotas=quotas, queries=queries)
