@@ -11,6 +11,7 @@ from spillway.model import Backlog, BatchRecord, Target
 _FIRST_TUPLES = 1000  # of the first batch, when nothing is known about the cost
 _LARGEST_GROWTH = 2.0  # of a batch, against the largest one seen
 _PEAK_MEMORY = 0.995  # per batch
+_AIM = 0.98  # of the target: noise would put every second window above it
 _ERROR_LIMIT = 0.3  # of the target: one pause must not move the correction far
 _CORRECTION_RANGE = (-0.4, 0.15)
 
@@ -45,6 +46,7 @@ class BatchPlanner:
         self.correction = 0.0
         self._limited = False
         self._peak_tuples = 0.0
+        self._last: BatchRecord | None = None
 
     def observe(
         self, batches: Sequence[BatchRecord], delay_s: float | None, target: Target
@@ -53,8 +55,9 @@ class BatchPlanner:
         for batch in batches:
             self.model.learn(batch)
             self._peak_tuples = max(self._peak_tuples * _PEAK_MEMORY, float(batch.kept_tuples))
+            self._last = batch
         if batches and delay_s is not None and self._limited:
-            self._correct((delay_s - target.delay_s) / target.delay_s, target)
+            self._correct(delay_s / target.delay_s - _AIM, target)
 
     def plan(self, backlog: Backlog, target: Target) -> Plan:
         waiting = backlog.pending_tuples
@@ -69,7 +72,7 @@ class BatchPlanner:
         if everything_s <= room_s and allowed == waiting:
             return self._planned(waiting, waiting, f"all of it takes {everything_s:.3g} s")
         length_s = min(room_s, wanted_s / (1.0 + _age_share(target)))
-        fits = self._fitting(length_s, waiting)
+        fits = max(self._fitting(length_s, waiting), self._proven(length_s))
         least = math.ceil(LEAST_KEPT * waiting)
         return self._planned(
             min(allowed, max(least, fits)),
@@ -86,6 +89,17 @@ class BatchPlanner:
         fits = (length_s - fixed_s - doubt_s) / model.cost_s
         return int(min(max(0.0, fits), float(waiting)))
 
+    def _proven(self, length_s: float) -> int:
+        """What the last batch alone shows to fit: k times the tuples take at most k times as long.
+
+        That holds for every o, c and s from zero up, so an overestimated cost cannot keep batches
+        so small that nothing more is ever learned about it.
+        """
+        if self._last is None or self._last.duration_s <= 0.0:
+            return 0
+        careful = 1.0 - 2.0 * self.model.noise
+        return int(self._last.kept_tuples * careful * length_s / self._last.duration_s)
+
     def _planned(self, tuples: int, waiting: int, why: str) -> Plan:
         self._limited = tuples < waiting
         return Plan(tuples, self._limited, f"keeps {tuples} of {waiting}: {why}")
@@ -93,8 +107,10 @@ class BatchPlanner:
     def _correct(self, error: float, target: Target) -> None:
         clipped = min(max(-_ERROR_LIMIT, error), _ERROR_LIMIT)
         quantile = target.quantile
-        gain = 0.05 if quantile is None else (0.15 if clipped > 0.0 else 0.03)
+        late, early = (0.05, 0.05) if quantile is None else (0.15, 0.6 * (1.0 - quantile))
+        gain = late if clipped > 0.0 else early
         low, high = _CORRECTION_RANGE
+        low = max(low, -0.1 - 3.0 * self.model.noise)  # more than that is no noise
         self.correction = min(max(low, self.correction - gain * clipped), high)
 
     def to_dict(self) -> dict[str, int | str]:

@@ -6,8 +6,7 @@ from collections import deque
 from typing import Literal
 
 from spillway.errors import require
-from spillway.load.shares import idle, is_idle
-from spillway.model import ADMIT_ALL, Decision, KeepOfBacklog, Measurement
+from spillway.model import Decision, KeepOfBacklog, Measurement
 
 _LONGEST_LAG = 1024  # periods of history that eq. 6 may reach back
 
@@ -43,13 +42,11 @@ class Dissp:
         self._warned = False
 
     def decide(self, measurement: Measurement) -> Decision:
-        if is_idle(measurement):
-            self._shedding = False
-            return idle()
         warning = self._warning(measurement)
         waiting = measurement.backlog.pending_tuples
         if waiting == 0:
-            return Decision(action=ADMIT_ALL, reason="nothing waits" + warning)
+            self._shedding = False
+            return Decision(action=KeepOfBacklog(tuples=0), reason="nothing waits" + warning)
         target_s, latency_s = measurement.target.delay_s, measurement.delay_s
         before = self._kept if self._shedding else float(waiting)
         wanted = before

@@ -3,7 +3,7 @@
 from spillway.load.batch_planner import BatchPlanner
 from spillway.load.queue_planner import QueuePlanner
 from spillway.load.shares import idle, is_idle, share
-from spillway.model import ADMIT_ALL, Decision, KeepOfBacklog, Measurement
+from spillway.model import Decision, KeepOfBacklog, Measurement
 
 
 class Predictive:
@@ -37,12 +37,10 @@ class Predictive:
         target = measurement.target
         self._batches.observe(measurement.batches, measurement.delay_s, target)
         if measurement.batch_running:
-            return Decision(action=ADMIT_ALL, reason="a batch runs: decides when the next starts")
-        if is_idle(measurement):
-            return idle()
+            everything = KeepOfBacklog(tuples=measurement.backlog.pending_tuples)
+            return Decision(action=everything, reason="a batch runs: decides when the next starts")
         plan = self._batches.plan(measurement.backlog, target)
-        action = KeepOfBacklog(tuples=plan.tuples) if plan.limited else ADMIT_ALL
-        return Decision(action=action, reason=plan.reason)
+        return Decision(action=KeepOfBacklog(tuples=plan.tuples), reason=plan.reason)
 
     def _plan_period(self, measurement: Measurement) -> Decision:
         if is_idle(measurement):
