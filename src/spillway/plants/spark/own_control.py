@@ -82,7 +82,8 @@ class OwnControl:
             self._period.completed += record.kept_tuples
             self._period.delay_sum_s += delay_s * record.kept_tuples
 
-    def decide(self, now_s: float, backlog: Backlog, previous: Offset) -> Decision:
+    def decide(self, now_s: float, backlog: Backlog, previous: Offset, target: Target) -> Decision:
+        self._target = target
         totals = previous.totals
         offered = totals.admitted + totals.shed + backlog.pending_tuples
         if self._period is None:

@@ -27,10 +27,11 @@ from spillway.gate.pacing import (
 from spillway.gate.planning import Settings, Waiting, heartbeat, next_offset, survey
 from spillway.gate.rules import Rule
 from spillway.logs import catalog
-from spillway.model import BatchRecord, Decision
+from spillway.model import Backlog, BatchRecord, Decision, Target
 from spillway.plants.spark.archive import Archive
+from spillway.plants.spark.guide import Guide
 from spillway.plants.spark.options import GateOptions
-from spillway.plants.spark.own_control import OwnControl, keep_of
+from spillway.plants.spark.own_control import OwnControl, delay_of, keep_of
 from spillway.plants.spark.starts import first_stretches
 from spillway.ports import Log, Span
 
@@ -70,6 +71,9 @@ class Planner:
         self._sleep = sleep
         self._control = control or OwnControl(
             gate.manager, gate.target, gate.period_s, gate.law_parameters
+        )
+        self._guide = (
+            Guide(gate.channel, gate.class_name, gate.target, self._clock) if gate.channel else None
         )
         self._archive = Archive(Path(gate.ledger)) if gate.ledger else None
         self._settings = Settings(seed=gate.seed, policy=gate.policy, dry_run=gate.dry_run)
@@ -163,6 +167,12 @@ class Planner:
                 ended_s=self._clock.now_s(),
             )
             self._control.batch_ended(previous, record)
+            if self._guide is not None:
+                self._guide.batch_ended(record, delay_of(previous, record.ended_s, self._target))
+
+    @property
+    def _target(self) -> Target:
+        return self._gate.target if self._guide is None else self._guide.target
 
     def _next(self, previous: Offset) -> Offset | None:
         """Wait for tuples, at most as long as one poll."""
@@ -171,7 +181,8 @@ class Planner:
             waiting = self._survey(previous)
             if waiting.tuples > 0:
                 self._last_data_s = self._elapsed()
-                return self._plan(previous, waiting)
+                return self._plan_in_turn(previous, waiting, deadline_s)
+            self._tell_idle(previous)
             if self._frozen is not None:
                 return None
             if self._is_quiet(previous):
@@ -180,6 +191,21 @@ class Planner:
                 return None
             self._sleep(nap_s)
             nap_s = min(_LONGEST_NAP_S, 1.5 * nap_s)
+
+    def _plan_in_turn(self, previous: Offset, waiting: Waiting, deadline_s: float) -> Offset | None:
+        """Ask the control loop for a turn; held no longer than the rest of the poll."""
+        if self._guide is None or self._frozen is not None:
+            return self._plan(previous, waiting)
+        wait_s = max(0.0, deadline_s - self._elapsed())
+        backlog = waiting.arrivals.backlog(self._clock.now_s(), self._target)
+        if not self._guide.may_start(backlog, previous, wait_s):
+            return None
+        return self._plan(previous, self._survey(previous))  # more has come while it was held
+
+    def _tell_idle(self, previous: Offset) -> None:
+        """A batch has ended and nothing waits: the loop can give this gate's slot to another."""
+        if self._guide is not None and self._guide.has_news:
+            self._guide.may_start(Backlog(), previous, wait_s=0.0)
 
     def _survey(self, previous: Offset) -> Waiting:
         assert self._log is not None
@@ -224,9 +250,9 @@ class Planner:
         fresh = gate.policy == "fresh"
         reason = decision.reason
         if may_shed and kept < arrivals.tuples and costs is not None:
-            stale = is_stale(arrivals, now_s, gate.target)
+            stale = is_stale(arrivals, now_s, self._target)
             if fresh or stale:
-                kept = newest_within_target(arrivals, now_s, costs, gate.target)
+                kept = newest_within_target(arrivals, now_s, costs, self._target)
                 reason = "freshest first" if fresh else "stale backlog: freshest first once"
                 fresh = True
         wish = Wish(kept_tuples=kept, least_fraction=max(least, gate.min_keep), reason=reason)
@@ -234,8 +260,10 @@ class Planner:
         return freshest(cut) if fresh and may_shed else cut
 
     def _decide(self, previous: Offset, waiting: Waiting, now_s: float) -> Decision:
-        backlog = waiting.arrivals.backlog(now_s, self._gate.target)
-        return self._control.decide(now_s, backlog, previous)
+        backlog = waiting.arrivals.backlog(now_s, self._target)
+        own = self._control.decide(now_s, backlog, previous, self._target)
+        told = self._guide.decision if self._guide is not None else None
+        return told or own
 
     def _archived(self, offset: Encoded) -> None:
         if self._archive is not None and not is_sentinel(offset):
