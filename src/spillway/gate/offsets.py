@@ -62,6 +62,7 @@ class Offset:
     """The end of one batch. `seq` counts this gate's batches; batch 0 is the empty start."""
 
     gate: str
+    began_us: int  # when batch 0 was planned: tells two lives of a gate's name apart
     seq: int
     planned_us: int
     stretches: tuple[Stretch, ...]
@@ -94,6 +95,7 @@ def encode(offset: Offset) -> dict[str, Any]:
     value: dict[str, Any] = {
         "v": VERSION,
         "gate": offset.gate,
+        "began_us": offset.began_us,
         "seq": offset.seq,
         "planned_us": offset.planned_us,
         "partitions": {
@@ -160,6 +162,7 @@ def _decode(value: Mapping[str, Any]) -> Offset:
     )
     return Offset(
         gate=value["gate"],
+        began_us=value["began_us"],
         seq=value["seq"],
         planned_us=value["planned_us"],
         stretches=stretches,

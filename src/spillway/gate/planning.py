@@ -86,6 +86,7 @@ def next_offset(
     totals = previous.totals
     return Offset(
         gate=previous.gate,
+        began_us=previous.began_us,
         seq=previous.seq + 1,
         planned_us=round(now_s * _US),
         stretches=stretches,

@@ -20,7 +20,7 @@ class Archive:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._last: dict[str, int] = {}
+        self._last: dict[tuple[str, int], int] = {}
         self._waiting: deque[str] = deque(maxlen=_KEPT_LINES)
         self._opened = False
         self._failing = False
@@ -31,10 +31,10 @@ class Archive:
             self._open()
         except OSError as error:
             self._complain(error)
-        gate, seq = offset["gate"], offset["seq"]
-        if seq <= self._last.get(gate, -1):
+        life, seq = (offset["gate"], offset["began_us"]), offset["seq"]
+        if seq <= self._last.get(life, -1):
             return
-        self._last[gate] = seq
+        self._last[life] = seq
         self._waiting.append(json.dumps(offset, separators=(",", ":")) + "\n")
         self._flush()
 
@@ -46,7 +46,7 @@ class Archive:
             _cut_torn_line(self._path)
             for line in self._path.read_text().splitlines():
                 record = json.loads(line)
-                self._last[record["gate"]] = record["seq"]
+                self._last[record["gate"], record["began_us"]] = record["seq"]
         self._opened = True
 
     def _flush(self) -> None:

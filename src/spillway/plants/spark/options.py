@@ -18,7 +18,7 @@ MEANINGS: Mapping[str, str] = {
     "min_keep": "never keep less than this fraction of what a batch consumes; 0 to 1, default 0",
     "dry_run": "decide and record, drop nothing; default false",
     "weight": "add column _weight, offered over kept tuples of the batch; default false",
-    "heartbeat": "event-time column that heartbeat rows of a quiet stream carry; default none",
+    "heartbeat": "event-time column; adds _heartbeat and rows that move the watermark when quiet",
     "quiet": "how long a stream must be silent before a heartbeat; default the delay target",
     "parallelism": "input partitions of a batch; default the number of cores",
     "first_batch": "tuples of the first batch, before any cost is known; default 10000",
@@ -49,6 +49,7 @@ class GateOptions:
     dry_run: bool = False
     weight: bool = False
     heartbeat_column: str | None = None
+    heartbeat_rows: bool = False  # the schema has room for them: column _heartbeat
     quiet_s: float = 2.0
     parallelism: int = 2
     first_batch: int = 10_000

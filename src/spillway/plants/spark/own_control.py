@@ -10,15 +10,7 @@ from dataclasses import dataclass, field
 from spillway.gate.offsets import Costs, Offset
 from spillway.load import laws
 from spillway.load.batch_model import BatchModel
-from spillway.model import (
-    Backlog,
-    BatchRecord,
-    Decision,
-    KeepFraction,
-    KeepOfBacklog,
-    Measurement,
-    Target,
-)
+from spillway.model import Backlog, BatchRecord, Decision, Measurement, Target
 from spillway.ports import LoadManager
 
 _BATCH_LAWS = ("predictive", "none", "fixed")  # decide at every batch; the others every period
@@ -53,12 +45,9 @@ class OwnControl:
     last share stands. Costs are learned on the side, whatever the law.
     """
 
-    def __init__(
-        self, manager: str, target: Target, period_s: float, parameters: Mapping[str, float]
-    ) -> None:
+    def __init__(self, manager: str, period_s: float, parameters: Mapping[str, float]) -> None:
         self._law: LoadManager = laws.make(manager, **parameters)
         self._every_batch = manager in _BATCH_LAWS
-        self._target = target
         self._period_s = period_s
         self._model = BatchModel()
         self._period: _Period | None = None
@@ -72,18 +61,16 @@ class OwnControl:
             return None
         return Costs(fixed_s=model.overhead_s, kept_s=model.cost_s, scanned_s=model.scan_s)
 
-    def batch_ended(self, offset: Offset, record: BatchRecord) -> None:
+    def batch_ended(self, record: BatchRecord, delay_s: float | None) -> None:
         self._model.learn(record)
         if self._period is None:
             return
         self._period.batches.append(record)
-        delay_s = delay_of(offset, record.ended_s, self._target)
         if delay_s is not None:
             self._period.completed += record.kept_tuples
             self._period.delay_sum_s += delay_s * record.kept_tuples
 
     def decide(self, now_s: float, backlog: Backlog, previous: Offset, target: Target) -> Decision:
-        self._target = target
         totals = previous.totals
         offered = totals.admitted + totals.shed + backlog.pending_tuples
         if self._period is None:
@@ -93,14 +80,15 @@ class OwnControl:
         elapsed_s = now_s - self._period.since_s
         due = self._every_batch or not 0.0 <= elapsed_s < self._period_s
         if self._decision is None or due:
-            self._decision = self._law.decide(self._measure(now_s, backlog, previous, offered))
+            measured = self._measure(now_s, backlog, previous, offered, target)
+            self._decision = self._law.decide(measured)
             self._period = _Period(
                 since_s=now_s, offered=offered, admitted=totals.admitted, shed=totals.shed
             )
         return self._decision
 
     def _measure(
-        self, now_s: float, backlog: Backlog, previous: Offset, offered: int
+        self, now_s: float, backlog: Backlog, previous: Offset, offered: int, target: Target
     ) -> Measurement:
         period = self._period
         assert period is not None
@@ -111,7 +99,7 @@ class OwnControl:
         return Measurement(
             time_s=now_s,
             period_s=length_s,
-            target=self._target,
+            target=target,
             offered_tuples=new,
             admitted_tuples=admitted,
             shed_tuples=previous.totals.shed - period.shed,
@@ -126,15 +114,3 @@ class OwnControl:
             backlog=backlog,
             batches=tuple(period.batches),
         )
-
-
-def keep_of(decision: Decision, pending_tuples: int) -> tuple[float, float]:
-    """(tuples to keep, least fraction that a bound may leave) of a decision.
-
-    A share stays a share: what does not fit waits. A count is what fits: the rest goes.
-    """
-    action = decision.action
-    if isinstance(action, KeepOfBacklog):
-        return min(action.tuples, pending_tuples), 0.0
-    assert isinstance(action, KeepFraction)
-    return action.fraction * pending_tuples, action.fraction

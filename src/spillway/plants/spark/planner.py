@@ -15,23 +15,14 @@ from uuid import uuid4
 from spillway.clock import Clock, WallClock
 from spillway.errors import SpillwayError
 from spillway.gate.offsets import Offset, decode, encode, is_sentinel
-from spillway.gate.pacing import (
-    Cut,
-    Pace,
-    Wish,
-    bounded,
-    freshest,
-    is_stale,
-    newest_within_target,
-)
+from spillway.gate.pacing import Pace, Wish, bounded, freshest
 from spillway.gate.planning import Settings, Waiting, heartbeat, next_offset, survey
 from spillway.gate.rules import Rule
 from spillway.logs import catalog
-from spillway.model import Backlog, BatchRecord, Decision, Target
+from spillway.model import BatchRecord
 from spillway.plants.spark.archive import Archive
-from spillway.plants.spark.guide import Guide
+from spillway.plants.spark.deciding import Choice, Decider
 from spillway.plants.spark.options import GateOptions
-from spillway.plants.spark.own_control import OwnControl, delay_of, keep_of
 from spillway.plants.spark.starts import first_stretches
 from spillway.ports import Log, Span
 
@@ -58,7 +49,7 @@ class Planner:
         gate: GateOptions,
         schema: Any = None,
         *,
-        control: OwnControl | None = None,
+        decider: Decider | None = None,
         clock: Clock | None = None,
         elapsed: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
@@ -69,12 +60,7 @@ class Planner:
         self._clock = clock or WallClock()
         self._elapsed = elapsed
         self._sleep = sleep
-        self._control = control or OwnControl(
-            gate.manager, gate.target, gate.period_s, gate.law_parameters
-        )
-        self._guide = (
-            Guide(gate.channel, gate.class_name, gate.target, self._clock) if gate.channel else None
-        )
+        self._decider = decider or Decider(gate, self._clock)
         self._archive = Archive(Path(gate.ledger)) if gate.ledger else None
         self._settings = Settings(seed=gate.seed, policy=gate.policy, dry_run=gate.dry_run)
         self._log: Log | None = None
@@ -82,7 +68,7 @@ class Planner:
         self._running: _Running | None = None
         self._completed_seq: int | None = None
         self._frozen: tuple[Span, ...] | None = None  # extent at the start of an AvailableNow run
-        self._last_data_s: float | None = None
+        self._busy_s = elapsed()  # when the last batch was planned
 
     def freeze(self) -> None:
         """From now on serve what is there at the first plan, all of it, and then nothing."""
@@ -99,7 +85,8 @@ class Planner:
         planned = self._next(previous)
         if planned is None:
             return start
-        self._running = _Running(offset=planned, planned_s=self._elapsed())
+        self._busy_s = self._elapsed()
+        self._running = _Running(offset=planned, planned_s=self._busy_s)
         return encode(planned)
 
     def shown(self, start: Encoded, end: Encoded) -> Offset | None:
@@ -110,7 +97,7 @@ class Planner:
         if not is_sentinel(start):
             self._archived(start)
         running = self._running
-        if running is None or running.offset.seq != batch.seq:
+        if running is None or running.offset != batch:
             self._running = _Running(
                 offset=batch, planned_s=self._elapsed(), shown=True, learnable=False
             )
@@ -138,6 +125,7 @@ class Planner:
         log = catalog.open_log(pinned, self._schema)
         return Offset(
             gate=self._gate.gate or uuid4().hex[:12],
+            began_us=round(now_s * 1e6),
             seq=0,
             planned_us=round(now_s * 1e6),
             stretches=first_stretches(self._gate.starting_offsets, log.extent(now_s)),
@@ -166,46 +154,26 @@ class Planner:
                 duration_s=self._elapsed() - running.planned_s,
                 ended_s=self._clock.now_s(),
             )
-            self._control.batch_ended(previous, record)
-            if self._guide is not None:
-                self._guide.batch_ended(record, delay_of(previous, record.ended_s, self._target))
-
-    @property
-    def _target(self) -> Target:
-        return self._gate.target if self._guide is None else self._guide.target
+            self._decider.batch_ended(previous, record)
 
     def _next(self, previous: Offset) -> Offset | None:
-        """Wait for tuples, at most as long as one poll."""
+        """Wait for tuples, and for leave to start, at most as long as one poll."""
         deadline_s, nap_s = self._elapsed() + self._gate.poll_s, _SHORTEST_NAP_S
         while True:
             waiting = self._survey(previous)
+            left_s = deadline_s - self._elapsed()
             if waiting.tuples > 0:
-                self._last_data_s = self._elapsed()
-                return self._plan_in_turn(previous, waiting, deadline_s)
-            self._tell_idle(previous)
-            if self._frozen is not None:
-                return None
-            if self._is_quiet(previous):
-                return heartbeat(previous, self._clock.now_s())
-            if self._elapsed() >= deadline_s:
+                planned = self._plan(previous, waiting, max(0.0, left_s))
+                if planned is not None:
+                    return planned
+            else:
+                self._decider.rest(previous, previous.gate)
+                if self._frozen is None and self._is_quiet(previous):
+                    return heartbeat(previous, self._clock.now_s())
+            if left_s <= 0.0 or self._frozen is not None:
                 return None
             self._sleep(nap_s)
             nap_s = min(_LONGEST_NAP_S, 1.5 * nap_s)
-
-    def _plan_in_turn(self, previous: Offset, waiting: Waiting, deadline_s: float) -> Offset | None:
-        """Ask the control loop for a turn; held no longer than the rest of the poll."""
-        if self._guide is None or self._frozen is not None:
-            return self._plan(previous, waiting)
-        wait_s = max(0.0, deadline_s - self._elapsed())
-        backlog = waiting.arrivals.backlog(self._clock.now_s(), self._target)
-        if not self._guide.may_start(backlog, previous, wait_s):
-            return None
-        return self._plan(previous, self._survey(previous))  # more has come while it was held
-
-    def _tell_idle(self, previous: Offset) -> None:
-        """A batch has ended and nothing waits: the loop can give this gate's slot to another."""
-        if self._guide is not None and self._guide.has_news:
-            self._guide.may_start(Backlog(), previous, wait_s=0.0)
 
     def _survey(self, previous: Offset) -> Waiting:
         assert self._log is not None
@@ -221,49 +189,35 @@ class Planner:
         return waiting
 
     def _is_quiet(self, previous: Offset) -> bool:
-        """One empty batch after the last one with tuples lets its watermark take effect."""
-        if previous.heartbeat or previous.seq == 0 or self._last_data_s is None:
-            return False
-        return self._elapsed() - self._last_data_s >= self._gate.quiet_s
+        """An empty batch after the last one with tuples lets its watermark take effect.
 
-    def _plan(self, previous: Offset, waiting: Waiting) -> Offset:
-        now_s = self._clock.now_s()
+        With heartbeat rows the watermark itself moves, so they go on for as long as it is quiet.
+        """
+        if not self._gate.heartbeat_rows and (previous.heartbeat or previous.seq == 0):
+            return False
+        return self._elapsed() - self._busy_s >= self._gate.quiet_s
+
+    def _plan(self, previous: Offset, waiting: Waiting, wait_s: float) -> Offset | None:
+        assert self._pace is not None
+        choice = self._choose(previous, waiting, wait_s)
+        if choice is None:
+            return None
+        cut = bounded(choice.wish, waiting.arrivals.tuples, self._pace)
         return next_offset(
             previous,
             waiting,
-            self._cut(previous, waiting, now_s),
+            freshest(cut) if choice.fresh else cut,
             self._settings,
-            now_s=now_s,
-            costs=self._control.costs or previous.costs,
+            now_s=self._clock.now_s(),
+            costs=self._decider.costs or previous.costs,
         )
 
-    def _cut(self, previous: Offset, waiting: Waiting, now_s: float) -> Cut:
-        assert self._pace is not None
-        arrivals, gate = waiting.arrivals, self._gate
+    def _choose(self, previous: Offset, waiting: Waiting, wait_s: float) -> Choice | None:
+        arrivals = waiting.arrivals
         if self._frozen is not None:
             wish = Wish(kept_tuples=arrivals.tuples, least_fraction=1.0, reason="available now")
-            return bounded(wish, arrivals.tuples, self._pace)
-        decision = self._decide(previous, waiting, now_s)
-        kept, least = keep_of(decision, arrivals.tuples)
-        may_shed = least == 0.0 and gate.min_keep == 0.0
-        costs = self._control.costs
-        fresh = gate.policy == "fresh"
-        reason = decision.reason
-        if may_shed and kept < arrivals.tuples and costs is not None:
-            stale = is_stale(arrivals, now_s, self._target)
-            if fresh or stale:
-                kept = newest_within_target(arrivals, now_s, costs, self._target)
-                reason = "freshest first" if fresh else "stale backlog: freshest first once"
-                fresh = True
-        wish = Wish(kept_tuples=kept, least_fraction=max(least, gate.min_keep), reason=reason)
-        cut = bounded(wish, arrivals.tuples, self._pace)
-        return freshest(cut) if fresh and may_shed else cut
-
-    def _decide(self, previous: Offset, waiting: Waiting, now_s: float) -> Decision:
-        backlog = waiting.arrivals.backlog(now_s, self._target)
-        own = self._control.decide(now_s, backlog, previous, self._target)
-        told = self._guide.decision if self._guide is not None else None
-        return told or own
+            return Choice(wish=wish)
+        return self._decider.choose(previous, previous.gate, arrivals, wait_s)
 
     def _archived(self, offset: Encoded) -> None:
         if self._archive is not None and not is_sentinel(offset):

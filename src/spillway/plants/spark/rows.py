@@ -48,14 +48,42 @@ def log_columns(schema: StructType) -> pa.Schema:
 class Rows:
     """Reads slices in the exact Arrow schema that Spark checks for."""
 
-    def __init__(self, schema: StructType) -> None:
+    def __init__(self, schema: StructType, event_time: str | None = None) -> None:
         self._schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
+        self._event_time = event_time
 
     def of(self, part: Slice, log: Log) -> Iterator[pa.RecordBatch]:
         for stretch in part.stretches:
             for span, wanted in _chunks(stretch, part):
                 for batch in log.read(span, wanted):
                     yield self._shaped(batch, part.weight)
+
+    def beat(self, part: Slice, log: Log) -> Iterator[pa.RecordBatch]:
+        """One row without values whose event time has moved on as long as the stream was quiet.
+
+        The last tuple's event time plus the time since its arrival; before the first tuple, the
+        time of the heartbeat itself.
+        """
+        assert part.beats_us is not None
+        known = [last for s in part.stretches if (last := self._last(s, log)) is not None]
+        event_us = part.beats_us
+        if known:
+            arrival_us, last_event_us = max(known)
+            event_us = last_event_us + max(0, part.beats_us - arrival_us)
+        moment = {self._event_time: event_us, ARRIVAL: part.beats_us}
+        values = {WEIGHT: 0.0, HEARTBEAT: True, **moment}
+        arrays = [pa.array([values.get(field.name)], field.type) for field in self._schema]
+        yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+    def _last(self, stretch: Stretch, log: Log) -> tuple[int, int] | None:
+        """(arrival, event time) of a partition's last consumed tuple, in microseconds."""
+        if stretch.stop == 0:
+            return None
+        span = Span(partition=stretch.partition, start=stretch.stop - 1, stop=stretch.stop)
+        for batch in log.read(span, None):
+            if batch.num_rows and (event_us := _us(batch.column(self._event_time))) is not None:
+                return _us(batch.column(ARRIVAL)) or 0, event_us
+        return None
 
     def _shaped(self, batch: pa.RecordBatch, weight: float) -> pa.RecordBatch:
         arrays = [self._column(batch, field, weight) for field in self._schema]
@@ -68,6 +96,11 @@ class Rows:
             return pa.array(np.zeros(batch.num_rows, dtype=bool))
         column = batch.column(field.name)
         return column if column.type == field.type else column.cast(field.type)
+
+
+def _us(column: Any) -> int | None:
+    value = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())[-1].as_py()
+    return None if value is None else int(value)
 
 
 def _chunks(stretch: Stretch, part: Slice) -> Iterator[tuple[Span, Any]]:

@@ -22,13 +22,13 @@ class Slice(InputPartition):
         *,
         weight: float = 1.0,
         pinned: Mapping[str, str],
-        heartbeat_us: int | None = None,
+        beats_us: int | None = None,
     ) -> None:
         self.stretches = stretches
         self.rule = rule
         self.weight = weight
         self.pinned = dict(pinned)
-        self.heartbeat_us = heartbeat_us
+        self.beats_us = beats_us  # a heartbeat, and when it was planned
 
 
 def slices(offset: Offset, parallelism: int) -> list[Slice]:
@@ -45,6 +45,11 @@ def slices(offset: Offset, parallelism: int) -> list[Slice]:
         Slice(stretches, offset.rule, weight=weight, pinned=offset.pinned)
         for stretches in _portions(offset.stretches, tasks)
     ]
+
+
+def heartbeat_slice(offset: Offset) -> Slice:
+    """One task that yields a single row: where the stream's event time would be by now."""
+    return Slice(offset.stretches, offset.rule, pinned=offset.pinned, beats_us=offset.planned_us)
 
 
 def _portions(stretches: tuple[Stretch, ...], count: int) -> Iterator[tuple[Stretch, ...]]:

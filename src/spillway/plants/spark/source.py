@@ -4,6 +4,7 @@ Instances are made on the driver and in workers and travel pickled: making one h
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -14,8 +15,8 @@ from pyspark.sql.types import StructType
 from spillway.gate.offsets import SENTINEL
 from spillway.logs import catalog
 from spillway.plants.spark.options import GateOptions, lowered
-from spillway.plants.spark.rows import Rows, log_columns, spark_schema
-from spillway.plants.spark.slices import Slice, slices
+from spillway.plants.spark.rows import HEARTBEAT, Rows, log_columns, spark_schema
+from spillway.plants.spark.slices import Slice, heartbeat_slice, slices
 
 if TYPE_CHECKING:
     from spillway.plants.spark.planner import Planner
@@ -43,7 +44,9 @@ class Gate(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: dict[str, str], schema: StructType) -> None:
         self._options = options
-        self._gate = GateOptions.parse(options)
+        gate = GateOptions.parse(options)
+        rows = gate.heartbeat_column is not None and HEARTBEAT in schema.names
+        self._gate = replace(gate, heartbeat_rows=rows)
         self._schema = schema
         self._made: Planner | None = None
 
@@ -69,7 +72,11 @@ class Gate(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         batch = self._planner.shown(start, end)
-        return [] if batch is None else slices(batch, self._gate.parallelism)
+        if batch is None:
+            return []
+        if batch.heartbeat and self._gate.heartbeat_rows:
+            return [heartbeat_slice(batch)]
+        return slices(batch, self._gate.parallelism)
 
     def commit(self, end: dict[str, Any]) -> None:
         self._planner.completed(end)
@@ -77,4 +84,5 @@ class Gate(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Slice)
         log = catalog.open_log({**self._options, **partition.pinned}, log_columns(self._schema))
-        return Rows(self._schema).of(partition, log)
+        rows = Rows(self._schema, self._gate.heartbeat_column)
+        return rows.of(partition, log) if partition.beats_us is None else rows.beat(partition, log)

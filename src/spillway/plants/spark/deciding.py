@@ -1,0 +1,129 @@
+"""Who decides about a gate's next batch, and what the decision means for the waiting tuples.
+
+The control loop decides when there is one and it answers; otherwise the gate decides by itself, so
+a dead loop never stops a query. `predictive` always runs at the gate, where the backlog is known.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from spillway.clock import Clock
+from spillway.gate.arrivals import Arrivals
+from spillway.gate.offsets import Costs, Offset
+from spillway.gate.pacing import Wish, is_stale, newest_within_target
+from spillway.model import (
+    Backlog,
+    BatchRecord,
+    Decision,
+    KeepFraction,
+    KeepOfBacklog,
+    Target,
+)
+from spillway.plants.spark.channel import ChannelClient, Directive, GateReport
+from spillway.plants.spark.options import GateOptions
+from spillway.plants.spark.own_control import OwnControl, delay_of
+
+Ask = Callable[[GateReport], Directive | None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Choice:
+    """What a batch should keep; `fresh` takes all of it from the newest tuples."""
+
+    wish: Wish
+    fresh: bool = False
+
+
+class Decider:
+    def __init__(self, gate: GateOptions, clock: Clock, ask: Ask | None = None) -> None:
+        self._gate = gate
+        self._clock = clock
+        self._control = OwnControl(gate.manager, gate.period_s, gate.law_parameters)
+        if ask is None and gate.channel is not None:
+            ask = ChannelClient(gate.channel, clock).ask
+        self._ask = ask
+        self._unreported: list[BatchRecord] = []
+        self._delays: list[tuple[float, int]] = []
+        self.target: Target = gate.target
+
+    @property
+    def costs(self) -> Costs | None:
+        return self._control.costs
+
+    def batch_ended(self, offset: Offset, record: BatchRecord) -> None:
+        delay_s = delay_of(offset, record.ended_s, self.target)
+        self._control.batch_ended(record, delay_s)
+        if self._ask is not None:
+            self._unreported.append(record)
+            if delay_s is not None:
+                self._delays.append((delay_s, record.kept_tuples))
+
+    def rest(self, previous: Offset, name: str) -> None:
+        """Nothing waits: tell the loop that the last batch has ended, once."""
+        if self._unreported:
+            self._consult(previous, name, Backlog(), 0.0)
+
+    def choose(
+        self, previous: Offset, name: str, arrivals: Arrivals, wait_s: float
+    ) -> Choice | None:
+        """None: the control loop holds this gate back for now."""
+        backlog = arrivals.backlog(self._clock.now_s(), self.target)
+        directive = self._consult(previous, name, backlog, wait_s)
+        if directive is not None and not directive.may_start:
+            return None
+        now_s = self._clock.now_s()
+        backlog = arrivals.backlog(now_s, self.target)
+        if directive is not None and directive.action is not None:
+            decision = Decision(action=directive.action, reason=directive.reason)
+        else:
+            decision = self._control.decide(now_s, backlog, previous, self.target)
+        alone = self._ask is not None and directive is None
+        if alone:
+            decision = replace(decision, reason=f"no control loop: {decision.reason}")
+        return self._choice(decision, arrivals, now_s)
+
+    def _choice(self, decision: Decision, arrivals: Arrivals, now_s: float) -> Choice:
+        """A share stays a share: what does not fit waits. A count is what fits: the rest goes."""
+        gate, action, reason = self._gate, decision.action, decision.reason
+        if isinstance(action, KeepFraction):
+            least = max(action.fraction, gate.min_keep)
+            kept = action.fraction * arrivals.tuples
+            return Choice(wish=Wish(kept_tuples=kept, least_fraction=least, reason=reason))
+        assert isinstance(action, KeepOfBacklog)
+        kept, fresh = float(action.tuples), False
+        sheds = kept < arrivals.tuples and gate.min_keep == 0.0 and gate.joint is None
+        if sheds and self.costs is not None:
+            stale = is_stale(arrivals, now_s, self.target)
+            if gate.policy == "fresh" or stale:
+                kept = newest_within_target(arrivals, now_s, self.costs, self.target)
+                why = "freshest first" if gate.policy == "fresh" else "stale backlog, freshest once"
+                reason, fresh = f"{why}: keeps {kept:.0f} of {arrivals.tuples}", True
+        wish = Wish(kept_tuples=kept, least_fraction=gate.min_keep, reason=reason)
+        return Choice(wish=wish, fresh=fresh)
+
+    def _consult(
+        self, previous: Offset, name: str, backlog: Backlog, wait_s: float
+    ) -> Directive | None:
+        if self._ask is None:
+            return None
+        completed, totals = sum(n for _, n in self._delays), previous.totals
+        delay_s = sum(d * n for d, n in self._delays) / completed if completed else None
+        directive = self._ask(
+            GateReport(
+                gate=name,
+                class_name=self._gate.class_name,
+                time_s=self._clock.now_s(),
+                offered_tuples=totals.admitted + totals.shed + backlog.pending_tuples,
+                admitted_tuples=totals.admitted,
+                shed_tuples=totals.shed,
+                completed_tuples=totals.admitted,
+                delay_s=delay_s,
+                backlog=backlog,
+                batches=tuple(self._unreported),
+                wait_s=wait_s,
+            )
+        )
+        if directive is not None:
+            self._unreported, self._delays = [], []
+            self.target = directive.target
+        return directive

@@ -1,0 +1,75 @@
+"""The Spark session: fast settings on one machine, nothing changed on a cluster.
+
+A micro-batch has a fixed price, and every millisecond of it is goodput. docs/session.md lists what
+each setting gains and when not to use it.
+"""
+
+import os
+import sys
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import pyspark_spillway
+import spillway
+
+DEFAULT_MASTER = "local[2,4]"  # a task may fail three times: a killed Python worker is survived
+
+_CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
+
+LOCAL_PROFILE: Mapping[str, str] = {
+    # No .crc file beside every small file, no rename through the file context.
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        f"{_CHECKPOINTING}.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    # The gate's heartbeats take the place of no-data batches.
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "2g",
+}
+
+
+def open_session(
+    master: str | None = None, config: Mapping[str, str] | None = None, name: str = "spillway"
+) -> SparkSession:
+    """A session on `master`. Settings in `config` win over the profile."""
+    chosen = master or DEFAULT_MASTER
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(chosen).appName(name)
+    for key, value in {**profile(chosen), **(config or {})}.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    if not is_local(chosen):
+        session.sparkContext.addPyFile(str(_packed()))
+    return session
+
+
+def profile(master: str) -> Mapping[str, str]:
+    """The settings that a master gets by default."""
+    return LOCAL_PROFILE if is_local(master) else {}
+
+
+def is_local(master: str) -> bool:
+    return master == "local" or master.startswith("local[")
+
+
+def _packed() -> Path:
+    """Both packages as a zip: executors need nothing installed but PySpark, NumPy and PyArrow."""
+    target = Path(tempfile.mkdtemp(prefix="spillway-")) / "spillway.zip"
+    with zipfile.ZipFile(target, "w") as archive:
+        for package in (spillway, pyspark_spillway):
+            assert package.__file__ is not None
+            root = Path(package.__file__).parent
+            for source in root.rglob("*.py"):
+                archive.write(source, source.relative_to(root.parent))
+    return target
