@@ -1,8 +1,10 @@
 import pytest
+import sqlglot
 
 from spillway.errors import SpillwayError
 from spillway.queries.flow import Flow
 from spillway.queries.plan import plan_of
+from spillway.queries.sql import parse, text_of
 
 
 def flow(sql: str) -> Flow:
@@ -34,3 +36,20 @@ def test_bad_sql_is_refused_before_spark_starts(sql: str, expected: str) -> None
     with pytest.raises(SpillwayError, match=expected) as caught:
         plan_of(flow(sql))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT window(ts, '9 s') AS w, count(*) AS n FROM ticks GROUP BY window(ts, '9 s')",
+        "SELECT n FROM ticks WHERE note = 'window (x)' GROUP BY key, window(ts, '1 m', '5 s')",
+        "SELECT sum(x) OVER w FROM ticks WINDOW w AS (PARTITION BY key)",
+    ],
+)
+def test_time_windows_are_understood_wherever_spark_allows_them(sql: str) -> None:
+    printed = text_of(parse("q", sql))
+    assert words(printed) == words(sql)
+
+
+def words(sql: str) -> list[str]:
+    return [token.text.upper() for token in sqlglot.tokenize(sql, read="spark")]
