@@ -71,8 +71,13 @@ def _finished(measurement: Measurement) -> Iterator[tuple[int, float]]:
     for batch in measurement.batches:
         if batch.kept_tuples > 0 and batch.duration_s > 0.0:
             yield batch.kept_tuples, batch.duration_s
-    if not measurement.batches and measurement.completed_tuples > 0 and measurement.busy_s > 0.0:
-        yield measurement.completed_tuples, measurement.busy_s
+    if measurement.batches or measurement.completed_tuples == 0:
+        return
+    # With a queue the pipeline was at work all the time, on these tuples or on something else.
+    queued = measurement.queued_load_s > 0.0
+    seconds = measurement.period_s if queued else measurement.busy_s
+    if seconds > 0.0:
+        yield measurement.completed_tuples, seconds
 
 
 def _overdue_tuples(measurement: Measurement, processing_per_s: float) -> float:

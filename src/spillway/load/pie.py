@@ -6,6 +6,7 @@ from spillway.model import Decision, KeepFraction, Measurement
 
 # Below these drop probabilities the gains are divided by the second figure (RFC 8033, 4.2).
 _TUNING = ((1e-6, 2048), (1e-5, 512), (1e-4, 128), (1e-3, 32), (1e-2, 8), (1e-1, 2))
+_LEAST_DRAIN = 0.01
 _DECAY = 0.98  # per update, while the queue is empty (4.2)
 
 
@@ -43,10 +44,12 @@ class Pie:
         self._burst_s: float | None = None  # what is left of the allowance; None before the start
         self._drop = 0.0
         self._before_s = 0.0
+        self._drain = 1.0  # load that leaves per second
+        self._queued_s = 0.0
 
     def decide(self, measurement: Measurement) -> Decision:
         target_s = measurement.target.delay_s
-        delay_s = _delay(measurement)
+        delay_s = self._delay(measurement)
         self._update(delay_s, target_s)
         spared = self._spared(delay_s, measurement)
         before_s, self._before_s = self._before_s, delay_s
@@ -81,11 +84,13 @@ class Pie:
         self._burst_s -= measurement.period_s
         return self._burst_s > 0.0
 
-
-def _delay(measurement: Measurement) -> float:
-    """The queueing delay now: age and work of what waits; measured where that is unknown."""
-    if measurement.batches or measurement.backlog.pending_tuples:
-        return measurement.delay_s or measurement.backlog.statistic_age_s
-    if measurement.queued_load_s > 0.0:
-        return measurement.queued_load_s
-    return measurement.delay_s or 0.0 if measurement.queued_tuples > 0 else 0.0
+    def _delay(self, measurement: Measurement) -> float:
+        """The queueing delay now: queue over departure rate (RFC 8033, 4.3), or ages at a gate."""
+        if measurement.batches or measurement.backlog.pending_tuples:
+            return measurement.delay_s or measurement.backlog.statistic_age_s
+        queued_s, before_s = measurement.queued_load_s, self._queued_s
+        self._queued_s = queued_s
+        if queued_s > 0.0 and before_s > 0.0:
+            left = measurement.admitted_load - (queued_s - before_s) / measurement.period_s
+            self._drain += 0.5 * (max(_LEAST_DRAIN, left) - self._drain)
+        return queued_s / self._drain

@@ -9,23 +9,23 @@ _HEADROOM_RANGE = (0.01, 64.0)
 _HEADROOM_GAIN = 0.2
 _STRETCH_GAIN = 0.1
 _STRETCH_RANGE = (0.5, 8.0)
-_AIM = 0.95  # of the target: in lasting overload the loss does not depend on the queue's length
-_RECENT_PERIODS = 3
+_AIM = 0.95  # of the target
 _BUSY_S = 0.05  # queued load, in shares of a period, below which the plant may have been idle
 
 
 class QueuePlanner:
-    """v = H (y* - qL / H) + H T seconds of load, y* = 0.95 y / k; keep = v / (T max L).
+    """v = H (y* - qL / H) + H T seconds of load, y* = 0.95 y / k; keep = v / (L T).
 
     qL is the queued load (thesis eq. 4.1), H the headroom, k how much longer the measured delay is
-    than the predicted one, max L the largest load of the last three periods.
+    than the predicted one, L the load of the last period, as in every law of the papers.
 
     H is observed, not tuned: in a period that began and ended with a queue, the load that
     disappeared, (admitted T - growth of qL) / T, is what the plant can do. It follows a background
     job within a few periods, shedding or not. k compares a measured delay with the prediction made
     when those tuples came in, so a delay on its way up or down is no error; it takes up unfair
-    schedulers and wrong coefficients. Expecting the largest recent load costs no tuples in lasting
-    overload: what it admits too little shortens the queue, and a short queue admits more.
+    schedulers and wrong coefficients. The queue is measured, not guessed, so filling it in one
+    step is stable; aiming a little below the target costs no tuples in lasting overload, where
+    the loss does not depend on how long the queue is.
     """
 
     def __init__(self, *, headroom: float = 0.97) -> None:
@@ -34,7 +34,6 @@ class QueuePlanner:
         self._assigned: float | None = None
         self._stretch = 1.0
         self._queued_s: float | None = None
-        self._loads: deque[float] = deque(maxlen=_RECENT_PERIODS)
         self._predicted_s: deque[float] = deque(maxlen=256)
 
     def admissible_load(self, measurement: Measurement) -> tuple[float, float, str]:
@@ -44,14 +43,13 @@ class QueuePlanner:
         self._observe_stretch(measurement)
         queued_s, period_s = measurement.queued_load_s, measurement.period_s
         self._queued_s = queued_s
-        self._loads.append(measurement.offered_load)
         self._predicted_s.append(queued_s / self.headroom)
         wanted_s = _AIM * measurement.target.delay_s / self._stretch
         admissible_s = self.headroom * (wanted_s + period_s) - queued_s
         reason = (
             f"queued load is {queued_s / self.headroom:.3g} s of delay, aims at {wanted_s:.3g} s"
         )
-        return admissible_s, max(self._loads) * period_s, reason
+        return admissible_s, measurement.offered_load * period_s, reason
 
     def _observe_headroom(self, measurement: Measurement) -> None:
         before_s, now_s, period_s = self._queued_s, measurement.queued_load_s, measurement.period_s
