@@ -7,17 +7,16 @@ import numpy as np
 
 from spillway.cluster.actions import ClusterAction, MoveOperator, Shed, StartNode, StopNode
 from spillway.cluster.placement import empty_bin, first_fit_decreasing, neighbours_of
-from spillway.cluster.views import (
-    ClusterView,
-    HostState,
-    HostView,
-    OperatorView,
-    QueryView,
-    Resources,
-)
+from spillway.cluster.views import ClusterView, HostState, HostView, OperatorView, Resources
 from spillway.errors import SpillwayError
-from spillway.plants.sim_cluster.fluid import Fluid, Totals
+from spillway.plants.sim_cluster.fluid import Fluid
 from spillway.plants.sim_cluster.moves import MoveProtocol, PauseAndReplay
+from spillway.plants.sim_cluster.sight import (
+    operator_name,
+    operator_views,
+    query_views,
+    stage_and_query,
+)
 from spillway.plants.sim_cluster.transfers import Transfer, Transfers
 from spillway.plants.sim_cluster.workload import (
     AGGREGATE,
@@ -26,8 +25,6 @@ from spillway.plants.sim_cluster.workload import (
     TUPLE_MB,
     ClusterWorkload,
 )
-
-OPERATOR_MB = 20.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +62,6 @@ class SimCluster:
         self._paused = np.zeros(shape, dtype=np.bool)
         self._transfers = Transfers(protocol or PauseAndReplay())
         self._window_tuples = workload.offered[0] * workload.passing[0] * workload.window_s
-        self._last = Totals.zero(*shape)
         self.host_seconds = 0.0
         self._place_first()
 
@@ -91,14 +87,14 @@ class SimCluster:
 
     def observe(self) -> ClusterView:
         """The period since the last call, seen by the cluster's brain."""
-        totals = self._last = self._fluid.take()
-        views = self._operator_views(totals)
+        totals = self._fluid.take()
+        operators = operator_views(totals, self._workload, self._window_tuples)
         hosts = tuple(
             HostView(
                 name=name,
                 capacity=self.settings.host,
                 state=self._states[slot],
-                operators=tuple(views[s][q] for s, q in zip(*np.nonzero(self._host == slot))),
+                operators=tuple(operators[s][q] for s, q in np.argwhere(self._host == slot)),
             )
             for slot, name in enumerate(self._names)
             if name is not None
@@ -106,7 +102,7 @@ class SimCluster:
         return ClusterView(
             time_s=self.now_s,
             hosts=hosts,
-            queries=self._query_views(totals),
+            queries=query_views(totals, moving=self._transfers.queries()),
             host_template=self.settings.host,
         )
 
@@ -167,7 +163,7 @@ class SimCluster:
     # --- moves ------------------------------------------------------------------------------
 
     def _request(self, action: MoveOperator) -> None:
-        stage, query = _parse(action.operator)
+        stage, query = stage_and_query(action.operator)
         self._transfers.request(
             Transfer(
                 stage=stage,
@@ -179,7 +175,7 @@ class SimCluster:
 
     def _begin(self, transfer: Transfer) -> None:
         stage, query = transfer.stage, transfer.query
-        state_mb = self._state_mb()[query] if stage == AGGREGATE else 0.0
+        state_mb = float(self._window_tuples[query]) * TUPLE_MB if stage == AGGREGATE else 0.0
         window_s = float(self._workload.window_s[query]) if stage == AGGREGATE else 0.0
         protocol = self._transfers.protocol
         transfer.ends_s = self.now_s + protocol.duration_s(state_mb, window_s)
@@ -202,10 +198,10 @@ class SimCluster:
         wanted = self._workload.demand_cores[:, :first].mean(axis=1)
         operators = [
             OperatorView(
-                name=_name(stage, query),
+                name=operator_name(stage, query),
                 queries=(f"q{query}",),
                 use=Resources(cpu_cores=float(wanted[stage, query])),
-                upstream=(_name(stage - 1, query),) if stage else (),
+                upstream=(operator_name(stage - 1, query),) if stage else (),
             )
             for stage in range(len(STAGES))
             for query in range(self._workload.queries)
@@ -221,7 +217,7 @@ class SimCluster:
             assigned = dict(placed.assigned)
         for operator, name in assigned.items():
             slot = names.index(name)
-            self._host[_parse(operator)] = slot
+            self._host[stage_and_query(operator)] = slot
             self._names[slot] = name
 
     def _start(self, name: str) -> None:
@@ -236,66 +232,3 @@ class SimCluster:
         if name not in self._names:
             raise SpillwayError(f"host '{name}' does not exist")
         return self._names.index(name)
-
-    # --- views ------------------------------------------------------------------------------
-
-    def _state_mb(self) -> np.ndarray:
-        return self._window_tuples * TUPLE_MB
-
-    def _operator_views(self, totals: Totals) -> list[list[OperatorView]]:
-        seconds = max(totals.seconds, 1e-9)
-        cpu = (totals.busy_s / seconds).tolist()
-        rate = totals.processed / seconds
-        network = (rate * TUPLE_MB).tolist()
-        true_rate = (1.0 / self._workload.cost_s).tolist()
-        selectivity = (totals.produced / np.maximum(totals.processed, 1e-12)).tolist()
-        state_mb = self._state_mb().tolist()
-        return [
-            [
-                OperatorView(
-                    name=_name(stage, query),
-                    queries=(f"q{query}",),
-                    use=Resources(
-                        cpu_cores=cpu[stage][query],
-                        memory_mb=OPERATOR_MB + (state_mb[query] if stage == AGGREGATE else 0.0),
-                        network_mb_per_s=network[stage][query],
-                    ),
-                    upstream=(_name(stage - 1, query),) if stage else (),
-                    state_mb=state_mb[query] if stage == AGGREGATE else 0.0,
-                    selectivity=selectivity[stage][query],
-                    true_rate_per_s=true_rate[stage],
-                )
-                for query in range(self._workload.queries)
-            ]
-            for stage in range(len(STAGES))
-        ]
-
-    def _query_views(self, totals: Totals) -> tuple[QueryView, ...]:
-        moving = self._transfers.queries()
-        seconds = max(totals.seconds, 1e-9)
-        offered = (totals.offered / seconds).tolist()
-        kept = (1.0 - totals.shed / np.maximum(totals.offered, 1e-12)).tolist()
-        completed = totals.completed
-        delay = (totals.delay_s / np.maximum(completed, 1e-12)).tolist()
-        return tuple(
-            QueryView(
-                name=f"q{query}",
-                class_name="default",
-                priority=1,
-                operators=tuple(_name(stage, query) for stage in range(len(STAGES))),
-                offered_rate_per_s=offered[query],
-                keep_fraction=kept[query],
-                delay_s=delay[query] if completed[query] > 0.0 else None,
-                migrating=query in moving,
-            )
-            for query in range(self._workload.queries)
-        )
-
-
-def _name(stage: int, query: int) -> str:
-    return f"q{query}.{STAGES[stage]}"
-
-
-def _parse(operator: str) -> tuple[int, int]:
-    query, stage = operator[1:].split(".")
-    return STAGES.index(stage), int(query)

@@ -121,10 +121,9 @@ class Fluid:
         used = np.bincount(host.ravel(), weights=work_s, minlength=self._hosts)
         copied = copy_on.ravel() >= 0
         if copied.any():
-            used = used + np.bincount(
-                copy_on.ravel()[copied], weights=work_s[copied], minlength=self._hosts
-            )
-        return used
+            twice = copy_on.ravel()[copied]
+            used = used + np.bincount(twice, weights=work_s[copied], minlength=self._hosts)
+        return used.astype(np.float64, copy=False)
 
     def _move_ages(self, waiting: Floats, processed: Floats, selectivity: Floats) -> Floats:
         """Carry ages along with the tuples; returns the mean age of what leaves the sinks."""

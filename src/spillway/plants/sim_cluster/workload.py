@@ -64,8 +64,7 @@ def sector_queries(
     """
     require(queries >= 1, "number of queries", queries, "1 or more")
     require(mean_cores > 0.0, "mean load, in cores,", mean_cores, "above zero")
-    steps, sectors = sector_rates.shape
-    sector = rng.integers(sectors, size=queries)
+    sector = rng.integers(sector_rates.shape[1], size=queries)
     total = np.maximum(sector_rates.sum(axis=1, keepdims=True), 1e-9)
     workload = ClusterWorkload(
         step_s=step_s,
