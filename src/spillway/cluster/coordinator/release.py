@@ -1,0 +1,85 @@
+"""Idle nodes: emptied when all of their queries find a place elsewhere, stopped once empty."""
+
+from spillway.cluster.actions import StopNode
+from spillway.cluster.coordinator.room import Place, Taken
+from spillway.cluster.coordinator.round import Round
+from spillway.cluster.views import HostView, QueryView
+
+
+def stop_empty(round_: Round) -> None:
+    """Nodes that were to be emptied and that the reports show empty."""
+    memory = round_.memory
+    for host in round_.view.running:
+        emptied = host.name in memory.emptying and not host.operators
+        if emptied and host.name not in memory.stops:
+            round_.ask(_stop(round_, host, f"{host.name} is empty"), host.name)
+
+
+def empty_idle(round_: Round) -> None:
+    """Idlest first. Not while a node is overloaded or starting: its load may still need room."""
+    memory, settings = round_.memory, round_.settings
+    if memory.starts or any(memory.overloaded_for.values()):
+        return
+    taking_in = {move.destination for move in memory.moves.values()}
+    idle = [
+        host
+        for host in round_.view.running
+        if memory.idle_for.get(host.name, 0) >= settings.idle_reports
+        and host.name not in memory.emptying
+    ]
+    for host in sorted(idle, key=lambda h: (round_.room.load(h.name), h.name)):
+        if host.name in taking_in:
+            continue
+        destinations = _empty(round_, host)
+        if destinations is None:
+            return  # the others have more on them: what did not fit now will not fit for them
+        taking_in |= destinations
+
+
+def _empty(round_: Round, host: HostView) -> set[str] | None:
+    """Ask for all moves or none; returns the nodes that take something in."""
+    refusal = round_.veto(_stop(round_, host, "idle"))
+    if refusal is not None:
+        round_.infeasible(host.name, f"not released: {refusal}")
+        return set()
+    places = _places(round_, host)
+    if isinstance(places, str):
+        round_.infeasible(host.name, f"not released: {places}")
+        return None
+    reports = round_.memory.idle_for[host.name]
+    why = f"{host.name} at {round_.room.load(host.name):.2f} for {reports} reports is released"
+    for query, place in places:
+        round_.move(query, host.name, place, why)
+    round_.memory.emptying.add(host.name)
+    return {place.node for _, place in places}
+
+
+def _places(round_: Round, host: HostView) -> list[tuple[QueryView, Place]] | str:
+    """A place for every query, heaviest first, or why there is none."""
+    room, node = round_.room, host.name
+    queries = room.queries_on(node)
+    queries.sort(key=lambda q: (-room.relief_cores(q, node), q.name))
+    stuck = next((f"{q.name}: {why}" for q in queries if (why := round_.movable(q, node))), None)
+    if stuck is not None:
+        return stuck
+    closed = round_.closed | {node}
+    found: list[tuple[QueryView, Place]] = []
+    taken: list[Taken] = []
+    for query in queries:
+        place = room.best_place(query, node, closed)
+        if place is None:
+            break
+        taken.append(room.take(query, node, place.node))
+        found.append((query, place))
+    for one in reversed(taken):
+        room.take_back(one)
+    if len(found) < len(queries):
+        return f"no room for {queries[len(found)].name}"
+    most = round_.settings.max_moves
+    return found if round_.moves_left >= len(found) else f"only {most} migrations at once"
+
+
+def _stop(round_: Round, host: HostView, reason: str) -> StopNode:
+    nodes = len(round_.view.running)
+    expected = round_.effect("hosts", "cluster", nodes, nodes - 1)
+    return StopNode(node=host.name, reason=reason, expected=expected)

@@ -1,0 +1,154 @@
+"""Loads as they will be once everything under way has arrived, and where a query would fit."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from spillway.cluster.coordinator.directive import CoordinatorSettings
+from spillway.cluster.coordinator.memory import Memory
+from spillway.cluster.scaling.demand import demand_cores
+from spillway.cluster.views import NOTHING, ClusterView, OperatorView, QueryView, Resources
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """A destination and why it: cores saved there by sharing operators."""
+
+    node: str
+    shared_cores: float
+    displaces: bool = False  # it has room only at the cost of lower priorities
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Taken:
+    """A move that was counted: which operators left the source, which are new to the other."""
+
+    query: QueryView
+    source: str
+    destination: str
+    left: list[OperatorView]
+    joined: list[OperatorView]
+
+
+class Room:
+    """One decision's picture of the cluster, kept up to date while the decision is being made."""
+
+    def __init__(self, view: ClusterView, memory: Memory, settings: CoordinatorSettings) -> None:
+        self._view, self._settings = view, settings
+        demand = demand_cores(view)
+        self._operators = {
+            op.name: replace(op, use=replace(op.use, cpu_cores=demand.get(op.name, 0.0)))
+            for op in view.operators.values()
+        }
+        self._priority = {query.name: query.priority for query in view.queries}
+        self.sharers = {op.name: set(op.queries) for op in self._operators.values()}
+        self._hosts = {host.name: host for host in view.running}
+        self._use = {
+            host.name: sum((self._operators[op.name].use for op in host.operators), NOTHING)
+            for host in view.running
+        }
+        self._arriving: dict[str, list[tuple[int, Resources]]] = {}
+        self._signatures: dict[str, set[str | None]] = {
+            host.name: set(host.signatures) for host in view.running
+        }
+        for name, move in memory.moves.items():
+            if name in self._priority and view.query(name).operators:
+                self.take(view.query(name), move.source, move.destination)
+
+    def load(self, node: str) -> float:
+        return self._use[node].cpu_cores / self._hosts[node].capacity.cpu_cores
+
+    @property
+    def loads(self) -> dict[str, float]:
+        return {node: self.load(node) for node in self._hosts}
+
+    def queries_on(self, node: str) -> list[QueryView]:
+        names = self._hosts[node].query_names
+        return [self._view.query(name) for name in names]
+
+    def own_parts(self, query: QueryView, node: str) -> list[OperatorView]:
+        """The query's operators on a node."""
+        on_node = self._view.host_of
+        return [self._operators[name] for name in query.operators if on_node.get(name) == node]
+
+    def shared_parts(self, query: QueryView, node: str) -> list[OperatorView]:
+        """Those of them that other queries use too, after the moves decided so far."""
+        return [op for op in self.own_parts(query, node) if len(self.sharers[op.name]) > 1]
+
+    def stateful(self, query: QueryView, node: str) -> bool:
+        return any(op.stateful for op in self.own_parts(query, node))
+
+    def relief_cores(self, query: QueryView, node: str) -> float:
+        """What leaves with the query: shared parts stay for the others."""
+        return _cores(op for op in self.own_parts(query, node) if len(self.sharers[op.name]) <= 1)
+
+    def best_place(
+        self, query: QueryView, source: str, closed: set[str], displace: bool = False
+    ) -> Place | None:
+        """Most operators to share, then the fullest node that still has room, then by name."""
+        parts = self.own_parts(query, source)
+        found: list[tuple[float, float, str]] = []
+        for node in self._hosts:
+            if node == source or node in closed:
+                continue
+            new = [op for op in parts if op.signature not in self._signatures[node]]
+            left_cores = self._left_cores(node, new, query.priority if displace else None)
+            if left_cores is not None:
+                found.append((_cores(new) - _cores(parts), left_cores, node))
+        if not found:
+            return None
+        saved, _, node = min(found)
+        return Place(node=node, shared_cores=-saved, displaces=displace)
+
+    def _left_cores(
+        self, node: str, new: list[OperatorView], displacing: int | None
+    ) -> float | None:
+        """Cores left below the target with these operators on top; None when they do not fit."""
+        capacity = self._hosts[node].capacity
+        taken = self._use[node] if displacing is None else self._use_at_least(node, displacing)
+        left = self._settings.target * capacity.cpu_cores - taken.cpu_cores - _cores(new)
+        if left < -1e-9:  # first, because it decides most of the time
+            return None
+        fits = sum((op.use for op in new), NOTHING).fits_in(capacity - taken)
+        return left if fits else None
+
+    def take(self, query: QueryView, source: str, destination: str) -> Taken:
+        """From here on the query counts at its destination. The answer takes it back."""
+        left, joined = [], []
+        for op in self.own_parts(query, source):
+            self.sharers[op.name].discard(query.name)
+            if source in self._use and not self.sharers[op.name]:
+                self._use[source] = self._use[source] - op.use
+                left.append(op)
+            if destination in self._use and op.signature not in self._signatures[destination]:
+                self._use[destination] = self._use[destination] + op.use
+                joined.append(op)
+        self._signatures.get(destination, set()).update(op.signature for op in joined)
+        arriving = sum((op.use for op in joined), NOTHING)
+        self._arriving.setdefault(destination, []).append((query.priority, arriving))
+        return Taken(query=query, source=source, destination=destination, left=left, joined=joined)
+
+    def take_back(self, taken: Taken) -> None:
+        """Undo the latest `take`."""
+        for op in self.own_parts(taken.query, taken.source):
+            self.sharers[op.name].add(taken.query.name)
+        for op in taken.left:
+            self._use[taken.source] = self._use[taken.source] + op.use
+        for op in taken.joined:
+            self._use[taken.destination] = self._use[taken.destination] - op.use
+            self._signatures[taken.destination].discard(op.signature)
+        self._arriving[taken.destination].pop()
+
+    def _use_at_least(self, node: str, priority: int) -> Resources:
+        """What operators of this priority and above take on a node."""
+        operators = (self._operators[op.name] for op in self._hosts[node].operators)
+        important = (
+            op.use
+            for op in operators
+            if max((self._priority.get(q, 0) for q in op.queries), default=0) >= priority
+        )
+        arriving = (use for p, use in self._arriving.get(node, ()) if p >= priority)
+        return sum(arriving, sum(important, NOTHING))
+
+
+def _cores(operators: Iterable[OperatorView]) -> float:
+    return sum(op.use.cpu_cores for op in operators)

@@ -1,0 +1,50 @@
+import pytest
+
+from spillway.cluster.coordinator.quotas import global_quotas, node_quotas
+from spillway.cluster.views import ClassView, ClusterView, HostView, Resources
+
+
+def host(name: str, **loads: float) -> HostView:
+    priorities = {"gold": 6, "silver": 3, "bronze": 1}
+    classes = tuple(
+        ClassView(name=c, priority=p, quota=p / 10, load=loads.get(c, 0.0))
+        for c, p in priorities.items()
+    )
+    return HostView(name=name, capacity=Resources(cpu_cores=1.0), classes=classes)
+
+
+def quotas(*hosts: HostView) -> dict[tuple[str, str], float]:
+    return global_quotas(ClusterView(time_s=0.0, hosts=hosts))
+
+
+def test_even_overload_is_split_by_priority() -> None:
+    shares = quotas(host("a", gold=1.0, silver=1.0, bronze=1.0))
+    assert shares["a", "gold"] == pytest.approx(0.6)
+    assert shares["a", "silver"] == pytest.approx(0.3)
+    assert shares["a", "bronze"] == pytest.approx(0.1)
+
+
+def test_a_class_within_its_share_of_the_cluster_sheds_on_no_node() -> None:
+    # gold asks 0.95 of one node and nothing of the other: 0.475 of the cluster, and it owns 0.6.
+    shares = quotas(host("a", gold=0.95, bronze=1.0), host("b", bronze=0.5))
+    assert shares["a", "gold"] == pytest.approx(0.95)
+    assert shares["a", "bronze"] == pytest.approx(0.05)
+
+
+def test_a_class_above_its_share_claims_less_everywhere() -> None:
+    # bronze asks 1.6 of two nodes and owns 0.2 of them; silver is within its 0.6.
+    shares = quotas(host("a", silver=0.3, bronze=0.8), host("b", silver=0.3, bronze=0.8))
+    assert shares["a", "silver"] == pytest.approx(0.3)
+    assert shares["a", "bronze"] == pytest.approx(0.7)
+
+
+def test_quotas_of_a_node_sum_to_one() -> None:
+    shares = quotas(host("a", gold=0.2), host("b", silver=0.4, bronze=0.9))
+    assert sum(q for (node, _), q in shares.items() if node == "a") == pytest.approx(1.0)
+    assert sum(q for (node, _), q in shares.items() if node == "b") == pytest.approx(1.0)
+
+
+def test_claims_beyond_a_node_are_served_highest_priority_first() -> None:
+    classes = host("a", gold=0.7, silver=0.6, bronze=0.5).classes
+    shares = node_quotas(classes, {"gold": 1.0, "silver": 1.0, "bronze": 1.0})
+    assert shares == pytest.approx({"gold": 0.7, "silver": 0.3, "bronze": 0.0})
