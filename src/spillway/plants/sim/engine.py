@@ -16,9 +16,9 @@ from spillway.plants.sim.monitor import Monitor
 from spillway.plants.sim.network import Network
 from spillway.plants.sim.operators import Node, make_node
 from spillway.plants.sim.scheduling import Scheduler, SchedulerName, make_scheduler
-from spillway.plants.sim.state import ClassState, Counts
+from spillway.plants.sim.state import ClassState, Counts, classes_of
 from spillway.plants.sim.statistics import DelayRecord, Floats, Ints, Totals
-from spillway.plants.sim.steps import NO_BACKGROUND, STEADY, Steps
+from spillway.plants.sim.steps import NO_BACKGROUND, STEADY, Steps, checked_background
 
 DelayOf = Literal["every-tuple", "output", "oldest-input"]
 
@@ -75,14 +75,14 @@ class NetworkPlant:
         self.activations = 0
         self._seed = seed
         self._rng = np.random.default_rng([seed, len(network.operators)])
-        self._cost_trace, self._background = cost_trace, _checked(background)
+        self._cost_trace, self._background = cost_trace, checked_background(background)
         self._scheduler = scheduler or make_scheduler(self.engine.scheduler)
         if not isinstance(arrivals, Mapping):
             arrivals = {network.streams[0].name: arrivals}
         self.inputs, arrived_s = open_inputs(network, arrivals)
         self.log = DepartureLog(arrived_s, _copies(network, self.inputs, arrived_s.size))
         self._connect(delay == "oldest-input")
-        self.classes = _classes(network, target)
+        self.classes = classes_of(network.class_names, target)
         self._monitor = Monitor(
             network, self.nodes, self.inputs, self.log, self.classes, delay == "every-tuple"
         )
@@ -291,12 +291,6 @@ class NetworkPlant:
         return self._monitor.totals(class_name)
 
 
-def _checked(background: Steps) -> Steps:
-    for value in (*background.values, background.before):
-        require(value < 1.0, "share taken by the background job", value, "below 1")
-    return background
-
-
 def _copies(network: Network, inputs: list[Input], tuples: int) -> Ints:
     copies = np.zeros(tuples, dtype=np.int64)
     for source in inputs:
@@ -311,14 +305,4 @@ def _owners(inputs: list[Input], tuples: int) -> list[int]:
     for i, source in enumerate(inputs):
         owners[source.ids] = i
     found: list[int] = owners.tolist()
-    return found
-
-
-def _classes(network: Network, target: Target | Mapping[str, Target]) -> dict[str, ClassState]:
-    found = {}
-    for name in network.class_names:
-        own = target if isinstance(target, Target) else target.get(name)
-        if own is None:
-            raise SpillwayError(f"class '{name}' has no delay target: give one")
-        found[name] = ClassState(name=name, target=own)
     return found

@@ -1,7 +1,7 @@
 """The way into the network: arrivals, the gate of each class, and the input buffers."""
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -94,10 +94,7 @@ class Input:
 def open_inputs(network: Network, arrivals: Mapping[str, Floats]) -> tuple[list[Input], Floats]:
     """The inputs of a network, and the arrival time of every tuple (numbered over all streams)."""
     names = [stream.name for stream in network.streams]
-    for name in arrivals:
-        if name not in names:
-            raise unknown_name("stream", name, names)
-    times = [_checked(name, arrivals.get(name, np.zeros(0))) for name in names]
+    times = checked_arrivals(names, arrivals)
     merged = np.concatenate(times)
     owner = np.repeat(np.arange(len(names)), [part.size for part in times])
     order = np.argsort(merged, kind="stable")
@@ -106,6 +103,14 @@ def open_inputs(network: Network, arrivals: Mapping[str, Floats]) -> tuple[list[
         ids = np.flatnonzero(owner[order] == i)
         inputs.append(Input(stream.name, stream.class_name, times[i], ids, partition=i))
     return inputs, merged[order]
+
+
+def checked_arrivals(names: Sequence[str], arrivals: Mapping[str, Floats]) -> list[Floats]:
+    """The arrival times of every named stream; a stream without any is silent."""
+    for name in arrivals:
+        if name not in names:
+            raise unknown_name("stream", name, names)
+    return [_checked(name, arrivals.get(name, np.zeros(0))) for name in names]
 
 
 def _checked(name: str, times_s: Floats) -> Floats:
@@ -119,12 +124,13 @@ def _checked(name: str, times_s: Floats) -> Floats:
     return checked
 
 
-def backlog_of(ids: list[int], arrived_s: Floats, now_s: float, target: Target) -> Backlog:
-    if not ids:
+def backlog_of(waiting_s: Floats, now_s: float, target: Target) -> Backlog:
+    """Of tuples that arrived at these times and wait."""
+    if not waiting_s.size:
         return Backlog()
-    ages = np.maximum(now_s - arrived_s[ids], 0.0)
+    ages = np.maximum(now_s - waiting_s, 0.0)
     return Backlog(
-        pending_tuples=len(ids),
+        pending_tuples=waiting_s.size,
         mean_age_s=float(ages.mean()),
         statistic_age_s=statistic_of(ages, target) or 0.0,
         oldest_age_s=float(ages.max()),

@@ -117,7 +117,7 @@ class Monitor:
             cost_s=state.cost_s,
             delay_s=state.statistic_s(),
             busy_s=sum(n.busy_s for n in self._nodes if n.operator.class_name == state.name),
-            backlog=backlog_of(pending, self._log.arrived_s, time_s, state.target),
+            backlog=backlog_of(self._log.arrived_s[pending], time_s, state.target),
             headroom=state.assigned_headroom,
             class_name=state.name,
         )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -211,11 +211,10 @@ class _Recorder:
             self._columns.setdefault(name, []).append(value)
 
     def run(self, period_s: float) -> Run:
-        floats = {
-            name: np.array(column, dtype=np.float64) for name, column in self._columns.items()
-        }
+        floats = {n: np.array(c, dtype=np.float64) for n, c in self._columns.items()}
         whole = ("offered", "admitted", "shed", "completed", "outputs", "queued")
-        columns = {n: v.astype(np.int64) if n in whole else v for n, v in floats.items()}
+        columns: dict[str, Any] = dict(floats)
+        columns.update({name: floats[name].astype(np.int64) for name in whole})
         delays, periods = self._state.delays, floats["time_s"].size
         return Run(
             class_name=self._name,

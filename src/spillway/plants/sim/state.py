@@ -1,10 +1,12 @@
 """What both engines keep about a class while they run."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
+from spillway.errors import SpillwayError
 from spillway.model import Decision, Target
 from spillway.plants.sim.statistics import DelayRecord, Floats, statistic_of
 
@@ -57,3 +59,16 @@ class ClassState:
         delays_s = np.concatenate(self._recent_s)
         self._recent_s = []
         return statistic_of(delays_s, self.target)
+
+
+def classes_of(
+    names: Iterable[str], target: Target | Mapping[str, Target]
+) -> dict[str, ClassState]:
+    """One state per class; a single target serves them all."""
+    found = {}
+    for name in dict.fromkeys(names):
+        own = target if isinstance(target, Target) else target.get(name)
+        if own is None:
+            raise SpillwayError(f"class '{name}' has no delay target: give one")
+        found[name] = ClassState(name=name, target=own)
+    return found

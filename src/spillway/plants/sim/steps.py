@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
 
-from spillway.errors import SpillwayError
+from spillway.errors import SpillwayError, require
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,3 +49,10 @@ class Steps:
 
 STEADY = Steps(times_s=(), values=(), before=1.0)
 NO_BACKGROUND = Steps(times_s=(), values=(), before=0.0, name="background job")
+
+
+def checked_background(background: Steps) -> Steps:
+    """A background job takes a share of the machine, never all of it."""
+    for value in (*background.values, background.before):
+        require(value < 1.0, "share taken by the background job", value, "below 1")
+    return background
