@@ -156,30 +156,13 @@ def _show(summary: dict[str, Any], root: Path) -> None:
     for name, query in summary["queries"].items():
         seen = query["delivered"]
         if seen is None:
-            rows.append((name, query["target"], "nothing delivered", "", "", "", "", ""))
+            rows.append((name, query["target"], "nothing delivered", "", "", ""))
             continue
-        shed = seen["offered_tuples"] - seen["kept_tuples"]
-        rows.append(
-            (
-                name,
-                query["target"],
-                f"{seen['mean_s']:.2f} / {seen['p95_s']:.2f} / {seen['p99_s']:.2f}",
-                f"{seen['offered_tuples']:,}",
-                f"{seen['kept_tuples']:,}",
-                f"{shed:,} ({shed / max(1, seen['offered_tuples']):.1%})",
-                f"{seen['mean_batch_s']:.2f}",
-                str(query["restarts"]),
-            )
-        )
-    columns = (
-        "query",
-        "target",
-        "delay mean / p95 / p99 (s)",
-        "offered",
-        "admitted",
-        "shed",
-        "batch (s)",
-        "restarts",
-    )
+        shed = 1.0 - seen["kept_tuples"] / max(1, seen["offered_tuples"])
+        delays = f"{seen['mean_s']:.2f} / {seen['p95_s']:.2f} / {seen['p99_s']:.2f} s"
+        batches = f"{seen['batches']} x {seen['mean_batch_s']:.2f} s"
+        offered = f"{seen['offered_tuples']:,}"
+        rows.append((name, query["target"], delays, offered, f"{shed:.1%}", batches))
+    columns = ("query", "target", "mean / p95 / p99 delay", "offered", "shed", "batches")
     print_table(Table(title="delivered", columns=columns, rows=rows))
     console.print(f"ledgers and journal are in {root}", highlight=False)

@@ -43,6 +43,17 @@ def test_a_held_gate_is_woken_when_a_slot_is_free() -> None:
     assert answers == [True]
 
 
+def test_draining_grants_nothing_more_and_waits_for_what_is_in_flight() -> None:
+    desk = dispatcher(slots=2)
+    assert desk.drain(wait_s=0.0), "nothing is in flight"
+    desk = dispatcher(slots=2)
+    desk.request("a", "gold", 1.0, wait_s=0.0)
+    assert not desk.drain(wait_s=0.0)
+    assert not desk.request("b", "gold", 1.0, wait_s=0.0)
+    assert not desk.request("a", "gold", 1.0, wait_s=0.0, busy_s=0.1)
+    assert desk.drain(wait_s=0.0)
+
+
 def test_a_gate_that_is_gone_frees_its_slot() -> None:
     desk = dispatcher()
     desk.request("a", "gold", 1.0, wait_s=0.0)

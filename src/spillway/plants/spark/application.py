@@ -31,6 +31,9 @@ from spillway.queries.sql import streams_of
 
 MAX_RESTARTS = 5  # of one query within RESTART_WINDOW_S; then the flow gives it up
 RESTART_WINDOW_S = 300.0
+STOP_WAIT_S = (
+    10.0  # for batches in flight; a longer one is cut short and replayed at the next start
+)
 AT_THE_GATE = ("predictive", "none", "fixed")  # laws that the gate runs at every batch
 
 
@@ -101,8 +104,9 @@ class Application:
         self._loop.start()
 
     def stop(self) -> None:
-        """Stop queries first, so that none is left without its checkpoint or its channel."""
+        """Let the batches in flight end, then stop: a killed batch would only be run again."""
         self._stopping.set()
+        self.plant.drain(STOP_WAIT_S)
         for query in self._queries.values():
             query.stop()
         if self._loop.is_alive():

@@ -80,6 +80,10 @@ class SparkPlant:
                 reason=state.reason,
             )
 
+    def drain(self, wait_s: float) -> bool:
+        """Let no gate start another batch; True when none is in flight any more."""
+        return self._dispatcher.drain(wait_s)
+
     def leave(self, gate: str) -> None:
         with self._lock:
             self._last_report.pop(gate, None)

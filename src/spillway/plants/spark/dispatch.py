@@ -38,6 +38,8 @@ class Dispatcher:
         self._requests: dict[str, _Request] = {}
         self._waiting_since_s: dict[str, float] = {}
         self._lock = threading.Lock()
+        self._idle = threading.Event()
+        self._idle.set()
 
     def request(
         self, gate: str, class_name: str, output_rate: float, wait_s: float, busy_s: float = 0.0
@@ -64,6 +66,12 @@ class Dispatcher:
             self._release(gate, busy_s)
             self._grant()
 
+    def drain(self, wait_s: float) -> bool:
+        """Grant no more slots, and wait until the batches in flight have ended; True when so."""
+        with self._lock:
+            self._slots = 0
+        return self._idle.wait(wait_s)
+
     def leave(self, gate: str) -> None:
         """The gate is gone: whatever it held or waited for is free."""
         with self._lock:
@@ -75,6 +83,8 @@ class Dispatcher:
         class_name = self._running.pop(gate, None)
         if class_name is not None:
             self._scheduler.charge(class_name, busy_s)
+        if not self._running:
+            self._idle.set()
 
     def _grant(self) -> None:
         while len(self._running) < self._slots and self._requests:
@@ -83,6 +93,7 @@ class Dispatcher:
             assert class_name is not None, "a class that asks is ready"
             gate = self._first_of(class_name)
             self._running[gate] = class_name
+            self._idle.clear()
             del self._waiting_since_s[gate]
             self._requests.pop(gate).granted.set()
 
