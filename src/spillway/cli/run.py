@@ -152,7 +152,7 @@ def summarise(application: "Application") -> dict[str, Any]:
 
 
 def _show(summary: dict[str, Any], root: Path) -> None:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name, query in summary["queries"].items():
         seen = query["delivered"]
         if seen is None:
