@@ -96,7 +96,7 @@ def _rows(application: "Application", recent_s: float) -> list[tuple[str, ...]]:
     from spillway.plants.spark.delays import summarise as delays
 
     now_s = time.time()
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for name, query in application.flow.queries.items():
         target = application.plant.classes[query.class_name].target
         recent = [
