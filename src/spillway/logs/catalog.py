@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 MODULES: Mapping[str, str] = {
     "synthetic": "spillway.logs.synthetic",
     "replay": "spillway.logs.replay",
+    "kafka": "spillway.logs.kafka",
+    "files": "spillway.logs.files",
 }
 _STARTED = ("synthetic", "replay")  # arrivals count from a start time
 

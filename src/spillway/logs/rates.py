@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ def timetable_of_options(options: Mapping[str, str], seed: int, partitions: int)
     return replace(table, strides=partitions)
 
 
+@lru_cache(maxsize=4)
 def _workload(
     name: str, start_us: int, rate_per_s: float, duration_s: float, seed: int
 ) -> Timetable:

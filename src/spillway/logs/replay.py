@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +44,9 @@ class ReplayLog:
         if self._unit not in _UNITS_PER_S:
             raise SpillwayError(f"option 'unit' is '{self._unit}': it must be s, ms, us or ns")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return open_log, (dict(self._options), self._wanted_schema)
+
     def columns(self) -> pa.Schema:
         return self._schema
 
@@ -82,13 +86,9 @@ class ReplayLog:
 
     @cached_property
     def _timetable(self) -> Timetable:
-        times_s = _times_s(
-            str(self._path), _version(self._path), self._time, _UNITS_PER_S[self._unit]
-        )
-        arrivals_s = times_s / self._speed
-        gap_s = arrivals_s[-1] / max(1, len(arrivals_s) - 1)
-        period_s = arrivals_s[-1] + max(gap_s, 1e-6) if self._loop else None
-        return timetable_of_arrivals(opt.start_us(self._options), arrivals_s, period_s)
+        units_per_s = _UNITS_PER_S[self._unit] * self._speed
+        file = str(self._path), _version(self._path), self._time
+        return _timetable(*file, units_per_s, self._loop, opt.start_us(self._options))
 
 
 def _version(path: Path) -> tuple[int, int]:
@@ -101,7 +101,17 @@ def _version(path: Path) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=8)
-def _times_s(
+def _timetable(
+    path: str, version: tuple[int, int], time: str, units_per_s: float, loop: bool, start_us: int
+) -> Timetable:
+    """A loop starts again one mean gap after the last row."""
+    arrivals_s = _arrivals_s(path, version, time, units_per_s)
+    gap_s = arrivals_s[-1] / max(1, len(arrivals_s) - 1)
+    period_s = arrivals_s[-1] + max(gap_s, 1e-6) if loop else None
+    return timetable_of_arrivals(start_us, arrivals_s, period_s)
+
+
+def _arrivals_s(
     path: str, version: tuple[int, int], time: str, units_per_s: float
 ) -> npt.NDArray[np.float64]:
     """Seconds since the first row, which must never decrease."""

@@ -49,6 +49,9 @@ class SyntheticLog:
         self._limit = opt.whole(options, "tuples", 2**62)
         self._seed = opt.whole(options, "seed", 1)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return open_log, (dict(self._options), self._wanted_schema)
+
     def columns(self) -> pa.Schema:
         return self._schema
 

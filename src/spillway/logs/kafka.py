@@ -1,0 +1,176 @@
+"""A Kafka topic: positions are offsets, arrivals are record timestamps.
+
+Offsets that compaction or transaction markers have taken are positions without a row. They count
+as offered like any other; reading them yields nothing.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from spillway.errors import SpillwayError
+from spillway.logs import options as opt
+from spillway.logs.dead_letters import SAMPLES_PER_SPAN, DeadLetters, Malformed
+from spillway.logs.json_rows import JsonDecoder
+from spillway.logs.kafka_client import borrowed_reader, client_config
+from spillway.logs.kafka_history import WatermarkHistory
+from spillway.logs.kafka_rows import RAW_COLUMNS, RAW_HEADERS, raw_array
+from spillway.logs.kafka_watch import TopicWatch
+from spillway.logs.schema import ARRIVAL, conformed, with_arrival
+from spillway.ports import ArrivalCurve, Span
+
+OPTIONS: Mapping[str, str] = {
+    "topic": "the topic; all its partitions are read, also later ones",
+    "decode": "json (default with a schema) or raw (default without): what becomes of the value",
+    "headers": "raw rows carry the record headers; default false",
+    "group": "consumer group whose offsets are set for lag tools; default: none",
+    "outage_timeout": "how long silent brokers are waited for; default 60s",
+    "dead_letter": "directory for counts and samples of malformed records; default: none",
+}
+
+SEEK_TUPLES = 5_000  # a longer hole in `wanted` is not fetched: about where a seek gets cheaper
+_SEED_POINTS = 64
+
+
+def open_log(options: Mapping[str, str], schema: pa.Schema | None = None) -> "KafkaLog":
+    return KafkaLog(options, schema)
+
+
+class KafkaLog:
+    def __init__(self, options: Mapping[str, str], schema: pa.Schema | None) -> None:
+        self._options = options
+        self._wanted_schema = schema
+        self._topic = opt.text(options, "topic", "the Kafka topic to read")
+        self._config = client_config(options)
+        self._decode = options.get("decode", "raw" if schema is None else "json")
+        self._headers = opt.flag(options, "headers")
+        self._group = options.get("group")
+        self._outage_s = opt.seconds(options, "outage_timeout", "60s")
+        self._dead_letters = DeadLetters(directory=options.get("dead_letter"))
+        self._histories: dict[int, WatermarkHistory] = {}
+        if self._decode not in ("json", "raw"):
+            raise SpillwayError(f"option 'decode' is '{self._decode}': it must be json or raw")
+        if self._decode == "json" and schema is None:
+            raise SpillwayError("option 'decode' is 'json': give the schema of the values")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return open_log, (dict(self._options), self._wanted_schema)
+
+    def columns(self) -> pa.Schema:
+        return self._schema
+
+    def extent(self, now_s: float) -> tuple[Span, ...]:
+        extent = self._watch.extent(now_s)
+        for span in extent:
+            self._histories.setdefault(span.partition, WatermarkHistory()).record(span.stop, now_s)
+        return extent
+
+    def arrivals(self, span: Span) -> ArrivalCurve:
+        history = self._histories.setdefault(span.partition, WatermarkHistory())
+        if span.tuples and (history.first is None or span.start < history.first):
+            history.seed(self._older_points(span, history))
+        return history.curve(span.start, span.stop)
+
+    def read(self, span: Span, wanted: npt.NDArray[np.int64] | None) -> Iterator[pa.RecordBatch]:
+        bad: list[Malformed] = []
+        count = 0
+        for records in self._records(span, wanted):
+            batch, malformed = self._batch(records)
+            count += len(malformed)
+            bad += malformed[: SAMPLES_PER_SPAN - len(bad)]
+            if batch.num_rows:
+                yield batch
+        self._dead_letters.record(span, bad, count)
+
+    def commit(self, stops: Mapping[int, int]) -> None:
+        """Option `group` shows our progress to lag tools; it is never read back."""
+        if self._group is not None:
+            self._watch.commit(self._group, stops)
+
+    def _records(self, span: Span, wanted: npt.NDArray[np.int64] | None) -> Iterator[Sequence[Any]]:
+        """Records of the wanted offsets; long holes between them are never fetched."""
+        with borrowed_reader(self._config) as reader:
+            for start, stop in _ranges(span, wanted):
+                for records in reader.fetch(
+                    self._topic, span.partition, start, stop, self._outage_s
+                ):
+                    yield records if wanted is None else _only(records, wanted)
+
+    def _batch(self, records: Sequence[Any]) -> tuple[pa.RecordBatch, list[Malformed]]:
+        malformed: list[Malformed] = []
+        if self._decode == "raw":
+            arrays = [raw_array(field, records) for field in self._schema]
+        else:
+            values = [record.value() for record in records]
+            decoded = self._decoder.decode(values)
+            malformed = [
+                Malformed(position=records[i].offset(), reason=reason, raw=values[i])
+                for i, reason in decoded.bad.items()
+            ]
+            records = [records[i] for i in decoded.good] if malformed else records
+            arrays = [column.combine_chunks() for column in decoded.rows.columns]
+        arrival_ms = np.fromiter((record.timestamp()[1] for record in records), dtype=np.int64)
+        arrays.append(pa.array(arrival_ms * 1000).view(ARRIVAL.type))
+        batch = pa.RecordBatch.from_arrays(arrays, schema=with_arrival(self._schema))
+        return batch, malformed
+
+    def _older_points(self, span: Span, history: WatermarkHistory) -> list[tuple[int, float]]:
+        """Points of the time before the first sample, from offsets by time."""
+        first_s = self._first_time_s(span)
+        last_s = history.first_time_s if history.first is not None else first_s
+        if first_s is None or last_s is None or last_s <= first_s:
+            return [(span.start, first_s if first_s is not None else last_s or 0.0)]
+        times_s = [float(t) for t in np.linspace(first_s, last_s, _SEED_POINTS)[1:-1]]
+        offsets = self._watch.first_at_or_after(span.partition, times_s)
+        points = {span.start: first_s}
+        for offset, time_s in zip(offsets, times_s, strict=True):
+            if offset > max(points):
+                points[offset] = time_s
+        return sorted(points.items())
+
+    def _first_time_s(self, span: Span) -> float | None:
+        with borrowed_reader(self._config) as reader:
+            fetched = reader.fetch(
+                self._topic, span.partition, span.start, span.stop, self._outage_s
+            )
+            records = next(fetched, None)
+            return float(records[0].timestamp()[1]) / 1000.0 if records else None
+
+    @cached_property
+    def _watch(self) -> TopicWatch:
+        return TopicWatch(self._config, self._topic, self._outage_s)
+
+    @cached_property
+    def _decoder(self) -> JsonDecoder:
+        return JsonDecoder(self._schema)
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        if self._decode == "raw":
+            have = RAW_COLUMNS.append(RAW_HEADERS) if self._headers else RAW_COLUMNS
+            return conformed(have, self._wanted_schema, "a raw Kafka record")
+        assert self._wanted_schema is not None
+        JsonDecoder(self._wanted_schema)
+        return self._wanted_schema
+
+
+def _ranges(span: Span, wanted: npt.NDArray[np.int64] | None) -> list[tuple[int, int]]:
+    """The stretches to fetch: all of the span, or what lies between the long holes of `wanted`."""
+    if wanted is None:
+        return [(span.start, span.stop)] if span.tuples else []
+    if len(wanted) == 0:
+        return []
+    breaks = np.flatnonzero(np.diff(wanted) > SEEK_TUPLES)
+    starts = wanted[np.concatenate(([0], breaks + 1))]
+    stops = wanted[np.concatenate((breaks, [len(wanted) - 1]))] + 1
+    return [(int(start), int(stop)) for start, stop in zip(starts, stops, strict=True)]
+
+
+def _only(records: Sequence[Any], wanted: npt.NDArray[np.int64]) -> Sequence[Any]:
+    offsets = np.fromiter((record.offset() for record in records), dtype=np.int64)
+    places = np.minimum(np.searchsorted(wanted, offsets), len(wanted) - 1)
+    return [records[i] for i in np.flatnonzero(wanted[places] == offsets).tolist()]

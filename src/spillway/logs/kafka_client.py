@@ -1,0 +1,125 @@
+"""Connections to Kafka: options, readers that a worker process keeps, fetching a range."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
+
+from spillway.errors import SpillwayError
+from spillway.logs import options as opt
+from spillway.logs.schema import BATCH_ROWS
+
+PREFIX = "kafka."
+Config = tuple[tuple[str, str], ...]  # hashable: the key of a process's readers
+
+_POLL_S = 0.2
+_DEFAULTS = {
+    "log_level": "2",  # what matters reaches the user as an error
+    "fetch.wait.max.ms": "5",  # only existing records are read: never wait for more
+    "fetch.message.max.bytes": "262144",  # a quarter of the default: small ranges in 1 to 3 ms
+    "queued.max.messages.kbytes": "16384",
+    "fetch.queue.backoff.ms": "2",  # a full queue holds fetching up for a whole second otherwise
+    "socket.connection.setup.timeout.ms": "5000",
+    "reconnect.backoff.max.ms": "1000",
+}
+_READER = {
+    "group.id": "spillway",  # asked for by the library; readers never join or commit
+    "enable.auto.commit": "false",
+    "enable.auto.offset.store": "false",
+    "auto.offset.reset": "error",
+    "enable.partition.eof": "true",
+}
+_JAVA_ONLY = {
+    "sasl.jaas.config": "kafka.sasl.username and kafka.sasl.password",
+    "ssl.truststore.location": "kafka.ssl.ca.location (a PEM file)",
+    "ssl.keystore.location": "kafka.ssl.certificate.location and kafka.ssl.key.location",
+}
+
+
+def client_config(options: Mapping[str, str]) -> Config:
+    """Options that begin with `kafka.`, for the client library (librdkafka's names)."""
+    opt.text(options, "kafka.bootstrap.servers", "the brokers, host:port,host:port")
+    given = {
+        name.removeprefix(PREFIX): value
+        for name, value in options.items()
+        if name.startswith(PREFIX)
+    }
+    for name, instead in _JAVA_ONLY.items():
+        if name in given:
+            raise SpillwayError(f"option 'kafka.{name}' is for Java clients only: use {instead}")
+    return tuple(sorted((_DEFAULTS | given).items()))
+
+
+class Reader:
+    """One consumer, assigned by hand to the range that is read."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._servers = dict(config)["bootstrap.servers"]
+        try:
+            self._consumer = Consumer(dict(config) | _READER)
+        except KafkaException as error:
+            raise SpillwayError(f"Kafka option refused: {error.args[0].str()}") from error
+
+    def fetch(
+        self, topic: str, partition: int, start: int, stop: int, outage_s: float
+    ) -> Iterator[Sequence[Any]]:
+        """The records of [start, stop) that exist, in lists; an outage is waited for."""
+        self._consumer.assign([TopicPartition(topic, partition, start)])
+        heard_s = monotonic()
+        while start < stop:
+            messages = self._consumer.consume(min(BATCH_ROWS, stop - start), _POLL_S)
+            records, ended = self._sorted_out(messages, stop)
+            if records:
+                start = records[-1].offset() + 1
+                heard_s = monotonic()
+                yield records
+            if ended:
+                break
+            if monotonic() - heard_s > outage_s:
+                raise SpillwayError(
+                    f"no records from Kafka at {self._servers} for {outage_s:g} s: topic"
+                    f" '{topic}', partition {partition}, offset {start}; are the brokers up?"
+                )
+
+    def _sorted_out(self, messages: Sequence[Any], stop: int) -> tuple[list[Any], bool]:
+        """Records below `stop`, and whether the range has been read to its end."""
+        records: list[Any] = []
+        for message in messages:
+            error = message.error()
+            if error is None:
+                if message.offset() >= stop:
+                    return records, True
+                records.append(message)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                if message.offset() >= stop:
+                    return records, True
+            elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+                # Truncated since it was planned: what is left of the range is still read.
+                there = TopicPartition(message.topic(), message.partition(), OFFSET_BEGINNING)
+                self._consumer.assign([there])
+            elif not error.retriable() and error.fatal():
+                raise SpillwayError(f"Kafka at {self._servers}: {error.str()}")
+        return records, False
+
+    def rest(self) -> None:
+        """Stops fetching ahead: the next range may be another worker's."""
+        self._consumer.unassign()
+
+
+_idle: dict[tuple[int, Config], list[Reader]] = {}
+
+
+@contextmanager
+def borrowed_reader(config: Config) -> Iterator[Reader]:
+    """A reader of this process, connected already if it has been used before."""
+    idle = _idle.setdefault((os.getpid(), config), [])
+    reader = idle.pop() if idle else Reader(config)
+    try:
+        yield reader
+    finally:
+        reader.rest()
+        idle.append(reader)

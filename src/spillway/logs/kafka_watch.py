@@ -1,0 +1,108 @@
+"""What the planner asks the brokers: partitions, offsets, offsets by time, and group commits."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaException
+from confluent_kafka import TopicPartition as Partition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import OffsetSpec as _OffsetSpec  # type: ignore[attr-defined]
+
+from spillway.errors import SpillwayError
+from spillway.logs.kafka_client import Config
+from spillway.ports import Span
+
+OffsetSpec: Any = _OffsetSpec  # untyped in the library
+REQUEST_TIMEOUT_S = 5.0
+PARTITIONS_EVERY_S = 10.0
+EARLIEST_EVERY_S = 5.0
+
+
+class TopicWatch:
+    """Extent of a topic. During an outage the last known one stands, until `outage_s` is over."""
+
+    def __init__(self, config: Config, topic: str, outage_s: float) -> None:
+        given: dict[str, Any] = dict(config)
+        self._servers = given["bootstrap.servers"]
+        committed = given.pop("isolation.level", "read_committed") == "read_committed"
+        self._isolation = (
+            IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        )
+        for consumer_only in ("fetch.wait.max.ms", "queued.max.messages.kbytes", "group.id"):
+            given.pop(consumer_only, None)
+        try:
+            self._admin = AdminClient(given)
+        except KafkaException as error:
+            raise SpillwayError(f"Kafka option refused: {error.args[0].str()}") from error
+        self._topic = topic
+        self._outage_s = outage_s
+        self._partitions: list[int] = []
+        self._earliest: dict[int, int] = {}
+        self._extent: tuple[Span, ...] = ()
+        self._partitions_due_s = self._earliest_due_s = float("-inf")
+        self._answered_s: float | None = None
+
+    def extent(self, now_s: float) -> tuple[Span, ...]:
+        try:
+            self._refresh(now_s)
+        except KafkaException as error:
+            self._tolerate(now_s, error)
+        else:
+            self._answered_s = now_s
+        return self._extent
+
+    def first_at_or_after(self, partition: int, times_s: list[float]) -> list[int]:
+        """For each time, the first offset whose record is not older; -1 when there is none."""
+        asked = [
+            self._ask({partition: OffsetSpec.for_timestamp(int(time_s * 1000))})
+            for time_s in times_s
+        ]
+        return [self._answers(futures)[partition] for futures in asked]
+
+    def commit(self, group: str, stops: Mapping[int, int]) -> None:
+        """Group offsets for lag tools. Sent, not waited for: nothing here depends on them."""
+        places = [Partition(self._topic, partition, stop) for partition, stop in stops.items()]
+        self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
+
+    def _refresh(self, now_s: float) -> None:
+        if now_s >= self._partitions_due_s or now_s < self._partitions_due_s - 3600.0:
+            self._partitions = self._known_partitions()
+            self._partitions_due_s = now_s + PARTITIONS_EVERY_S
+            self._earliest_due_s = now_s
+        latest = self._ask(dict.fromkeys(self._partitions, OffsetSpec.latest()))
+        if now_s >= self._earliest_due_s:
+            earliest = self._ask(dict.fromkeys(self._partitions, OffsetSpec.earliest()))
+            self._earliest = self._answers(earliest)
+            self._earliest_due_s = now_s + EARLIEST_EVERY_S
+        self._extent = tuple(
+            Span(partition=partition, start=min(self._earliest[partition], stop), stop=stop)
+            for partition, stop in sorted(self._answers(latest).items())
+        )
+
+    def _known_partitions(self) -> list[int]:
+        found = self._admin.list_topics(self._topic, timeout=REQUEST_TIMEOUT_S)
+        topic = found.topics[self._topic]
+        if topic.error is not None or not topic.partitions:
+            raise SpillwayError(
+                f"Kafka at {self._servers} has no topic '{self._topic}':"
+                " create it, or correct option 'topic'"
+            )
+        return sorted(topic.partitions)
+
+    def _ask(self, specs: Mapping[int, Any]) -> Any:
+        asked = {Partition(self._topic, partition): spec for partition, spec in specs.items()}
+        return self._admin.list_offsets(
+            asked, isolation_level=self._isolation, request_timeout=REQUEST_TIMEOUT_S
+        )
+
+    def _answers(self, futures: Any) -> dict[int, int]:
+        return {place.partition: done.result().offset for place, done in futures.items()}
+
+    def _tolerate(self, now_s: float, error: KafkaException) -> None:
+        if self._answered_s is not None and now_s - self._answered_s <= self._outage_s:
+            return
+        silent_s = REQUEST_TIMEOUT_S if self._answered_s is None else self._outage_s
+        raise SpillwayError(
+            f"no answer from Kafka at {self._servers} for {silent_s:g} s ({error.args[0].str()}):"
+            " are the brokers up, and is option 'kafka.bootstrap.servers' right?"
+        ) from error

@@ -1,0 +1,154 @@
+"""One Kafka broker (KRaft, a single node) on loopback, for tests and benchmarks.
+
+The jars come from Maven; `Unavailable` says in one line why there is no broker here.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+HERE = Path(__file__).parent
+CLASSPATH = HERE / "target" / "classpath.txt"
+CLUSTER_ID = "c3BpbGx3YXktdGVzdHMtMQ"
+START_TIMEOUT_S = 90.0
+
+PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller_port}
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs={data}
+num.partitions=1
+offsets.topic.num.partitions=1
+offsets.topic.replication.factor=1
+transaction.state.log.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+group.initial.rebalance.delay.ms=0
+auto.create.topics.enable=false
+log.retention.check.interval.ms=1000
+log.segment.delete.delay.ms=0
+log.cleaner.backoff.ms=500
+"""
+
+
+class Unavailable(Exception):
+    """Why a broker cannot be started here."""
+
+
+class Broker:
+    """A broker process that can be stopped and started again on the same port and data."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._port, self._controller_port = _free_ports(2)
+        self._process: subprocess.Popen[bytes] | None = None
+        self.bootstrap = f"127.0.0.1:{self._port}"
+
+    def start(self) -> None:
+        config = self._folder / "server.properties"
+        if not config.exists():
+            self._format(config)
+        with (self._folder / "broker.log").open("ab") as log:
+            command = _java("kafka.Kafka", str(config))
+            self._process = subprocess.Popen(command, stdout=log, stderr=log)
+        self._wait_until_up()
+
+    def stop(self) -> None:
+        """Ends the broker at once: its log is on disk, and a test of an outage wants it abrupt."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def create_topic(
+        self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None
+    ) -> None:
+        topic = NewTopic(name, partitions, 1, config=dict(config or {}))
+        admin = self.admin()
+        for done in admin.create_topics([topic]).values():
+            done.result(30)
+
+    def admin(self) -> Any:
+        return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+
+    def _format(self, config: Path) -> None:
+        config.write_text(
+            PROPERTIES.format(
+                port=self._port,
+                controller_port=self._controller_port,
+                data=self._folder / "data",
+            )
+        )
+        command = _java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(config))
+        done = subprocess.run(command, capture_output=True, text=True, timeout=START_TIMEOUT_S)
+        if done.returncode != 0:
+            raise RuntimeError(f"the broker's folder cannot be formatted: {done.stderr[-2000:]}")
+
+    def _wait_until_up(self) -> None:
+        admin = self.admin()
+        deadline_s = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline_s:
+            if self._process is None or self._process.poll() is not None:
+                break
+            try:
+                if admin.list_topics(timeout=1.0).brokers:
+                    return
+            except Exception:  # not up yet
+                time.sleep(0.1)
+        log = (self._folder / "broker.log").read_text()
+        self.stop()
+        raise RuntimeError(f"the broker did not start in {START_TIMEOUT_S:g} s: {log[-2000:]}")
+
+
+def classpath() -> str:
+    """The broker's jars, resolved by Maven once and remembered under target/."""
+    if CLASSPATH.exists() and CLASSPATH.stat().st_mtime > (HERE / "pom.xml").stat().st_mtime:
+        known = CLASSPATH.read_text()
+        if all(Path(jar).exists() for jar in known.split(os.pathsep)):
+            return known
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise Unavailable("no Kafka broker: Maven ('mvn') is not on the PATH")
+    CLASSPATH.parent.mkdir(exist_ok=True)
+    goal = ["dependency:build-classpath", f"-Dmdep.outputFile={CLASSPATH}"]
+    try:
+        command = [maven, "-q", "-B", "-f", str(HERE / "pom.xml"), *goal]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    except subprocess.TimeoutExpired:
+        raise Unavailable("no Kafka broker: Maven did not resolve its jars in 240 s") from None
+    if done.returncode != 0:
+        errors = [line for line in done.stdout.splitlines() if "ERROR" in line]
+        reason = errors[0] if errors else f"exit code {done.returncode}"
+        raise Unavailable(f"no Kafka broker: Maven cannot resolve its jars: {reason}")
+    return CLASSPATH.read_text()
+
+
+def _java(main: str, *arguments: str) -> list[str]:
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    if java is None:
+        raise Unavailable("no Kafka broker: Java is not on the PATH")
+    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+    memory = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+    return [java, *memory, quiet, "-cp", classpath(), main, *arguments]
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
