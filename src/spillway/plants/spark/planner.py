@@ -36,7 +36,7 @@ Encoded = dict[str, Any]
 class _Running:
     """A batch between its planning and its end."""
 
-    offset: Offset
+    end: Encoded
     planned_s: float  # monotonic
     shown: bool = False
     learnable: bool = True  # a replayed batch includes the restart: it teaches nothing
@@ -86,8 +86,9 @@ class Planner:
         if planned is None:
             return start
         self._busy_s = self._elapsed()
-        self._running = _Running(offset=planned, planned_s=self._busy_s)
-        return encode(planned)
+        end = encode(planned)
+        self._running = _Running(end=end, planned_s=self._busy_s)
+        return end
 
     def shown(self, start: Encoded, end: Encoded) -> Offset | None:
         """The batch from start to end, which Spark has logged; None when it is empty."""
@@ -97,9 +98,9 @@ class Planner:
         if not is_sentinel(start):
             self._archived(start)
         running = self._running
-        if running is None or running.offset != batch:
+        if running is None or running.end != end:
             self._running = _Running(
-                offset=batch, planned_s=self._elapsed(), shown=True, learnable=False
+                end=end, planned_s=self._elapsed(), shown=True, learnable=False
             )
         elif not running.shown:
             self._require_durable(start)
@@ -142,7 +143,7 @@ class Planner:
 
     def _batch_ended(self, previous: Offset) -> None:
         running, self._running = self._running, None
-        if running is None or not running.shown or running.offset.seq != previous.seq:
+        if running is None or not running.shown or running.end["seq"] != previous.seq:
             return
         kept, scanned = previous.kept_tuples(), previous.scanned_tuples
         assert self._pace is not None
