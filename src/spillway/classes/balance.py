@@ -1,0 +1,103 @@
+"""The class scheduler's cycle: how much each class needs, who lends to whom, who can be slowed.
+
+Every micro-batch has a fixed price o. A class that is not overloaded can be slowed down within its
+delay target: fewer, longer batches pay the price less often, and others get the time. That is done
+only while some class sheds; otherwise every class runs as fast as it can.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from spillway.classes.capacity import ClassUsage, Policy
+from spillway.model import Target
+
+# The part of a target that slowing may use up. A mean forgives a batch that takes longer than
+# usual, a p99 does not.
+SLACK = {"mean": 0.8, "p95": 0.65, "p99": 0.5}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GateLoad:
+    """One gate of a class: what it is offered and what its batches cost."""
+
+    rate_per_s: float
+    fixed_s: float  # o
+    cost_s: float  # c, per tuple
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClassLoad:
+    name: str
+    priority: int
+    target: Target
+    quota: float  # share of the machine that it has now
+    original: float
+    sheds: bool
+    gates: tuple[GateLoad, ...]
+    lend: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Balance:
+    """What the cycle decided for one class."""
+
+    quota: float
+    interval_s: float  # shortest time between the starts of a gate's batches; 0: none
+    reason: str
+
+
+def longest_interval_s(gate: GateLoad, target: Target) -> float:
+    """The interval D at which the gate's batches still meet the target with slack k.
+
+        wait + batch = q D + o + c r D = k y,  q = 1/2 for the mean, the quantile otherwise
+
+    Zero when even the fixed price does not fit: then nothing is gained by waiting.
+    """
+    wait = 0.5 if target.quantile is None else target.quantile
+    room_s = SLACK[target.statistic] * target.delay_s - gate.fixed_s
+    return max(0.0, room_s / (wait + gate.cost_s * gate.rate_per_s))
+
+
+def need(gates: Sequence[GateLoad], target: Target) -> float:
+    """Batch time per second that carries everything offered: o / D + c r, summed over the gates.
+
+    D is no longer than the target allows. A gate whose fixed price does not fit needs batches
+    back to back.
+    """
+    total = 0.0
+    for gate in gates:
+        interval_s = longest_interval_s(gate, target)
+        fixed = gate.fixed_s / interval_s if interval_s > gate.fixed_s else 1.0
+        total += (fixed if gate.rate_per_s > 0.0 else 0.0) + gate.cost_s * gate.rate_per_s
+    return total
+
+
+def balance(classes: Sequence[ClassLoad], policy: Policy, machine: float) -> Mapping[str, Balance]:
+    """New quotas and intervals. `machine` is the batch time that it gives per second."""
+    usages = [
+        ClassUsage(
+            name=c.name,
+            priority=c.priority,
+            capacity=c.quota,
+            original=c.original,
+            usage=need(c.gates, c.target) / max(c.quota * machine, 1e-9),
+            lend=c.lend,
+        )
+        for c in classes
+    ]
+    somebody_sheds = any(c.sheds for c in classes)
+    quotas = policy(usages)
+    return {
+        c.name: _for_class(c, u, quotas[c.name], somebody_sheds)
+        for c, u in zip(classes, usages, strict=True)
+    }
+
+
+def _for_class(c: ClassLoad, usage: ClassUsage, quota: float, somebody_sheds: bool) -> Balance:
+    slowed = somebody_sheds and not c.sheds and bool(c.gates)
+    interval_s = min(longest_interval_s(g, c.target) for g in c.gates) if slowed else 0.0
+    change = "keeps" if abs(quota - c.quota) < 1e-6 else "gets" if quota > c.quota else "lends"
+    reason = f"uses {usage.usage:.0%} of {c.quota:.0%}, {change}: {quota:.0%}"
+    if interval_s > 0.0:
+        reason += f"; slowed to a batch every {interval_s:.2f} s within its target"
+    return Balance(quota=quota, interval_s=interval_s, reason=reason)
