@@ -38,6 +38,8 @@ class GateReport:
     delay_s: float | None  # the target's statistic over what completed since the last report
     backlog: Backlog
     batches: tuple[BatchRecord, ...]  # finished since the last report
+    fixed_s: float = 0.0  # o and c as the gate has learned them; 0 while unknown
+    cost_s: float = 0.0
     reason: str = ""  # of the decision that the gate made last
     wait_s: float = 0.0  # how long the answer may be held back until this gate may start
 

@@ -42,6 +42,7 @@ class Decider:
         if ask is None and gate.channel is not None:
             ask = ChannelClient(gate.channel, clock).ask
         self._ask = ask
+        self._directive: Directive | None = None
         self._unreported: list[BatchRecord] = []
         self._delays: list[tuple[float, int]] = []
         self.target: Target = gate.target
@@ -63,15 +64,14 @@ class Decider:
         if self._unreported:
             self._consult(previous, name, Backlog(), 0.0)
 
-    def choose(
-        self, previous: Offset, name: str, arrivals: Arrivals, wait_s: float
-    ) -> Choice | None:
-        """None: the control loop holds this gate back for now."""
+    def may_start(self, previous: Offset, name: str, arrivals: Arrivals, wait_s: float) -> bool:
+        """Ask the control loop for this gate's turn, for at most `wait_s`."""
         backlog = arrivals.backlog(self._clock.now_s(), self.target)
-        directive = self._consult(previous, name, backlog, wait_s)
-        if directive is not None and not directive.may_start:
-            return None
-        now_s = self._clock.now_s()
+        self._directive = self._consult(previous, name, backlog, wait_s)
+        return self._directive is None or self._directive.may_start
+
+    def choose(self, previous: Offset, arrivals: Arrivals) -> Choice:
+        directive, now_s = self._directive, self._clock.now_s()
         backlog = arrivals.backlog(now_s, self.target)
         if directive is not None and directive.action is not None:
             decision = Decision(action=directive.action, reason=directive.reason)
@@ -120,6 +120,9 @@ class Decider:
                 delay_s=delay_s,
                 backlog=backlog,
                 batches=tuple(self._unreported),
+                fixed_s=self.costs.fixed_s if self.costs else 0.0,
+                cost_s=self.costs.kept_s + self.costs.scanned_s if self.costs else 0.0,
+                reason=previous.rule.reason,
                 wait_s=wait_s,
             )
         )

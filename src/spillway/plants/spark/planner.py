@@ -164,9 +164,12 @@ class Planner:
             waiting = self._survey(previous)
             left_s = deadline_s - self._elapsed()
             if waiting.tuples > 0:
-                planned = self._plan(previous, waiting, max(0.0, left_s))
-                if planned is not None:
-                    return planned
+                if self._frozen is not None:
+                    return self._plan(previous, waiting)
+                if self._decider.may_start(
+                    previous, previous.gate, waiting.arrivals, max(0.0, left_s)
+                ):
+                    return self._plan(previous, self._survey(previous))  # more came while it waited
             else:
                 self._decider.rest(previous, previous.gate)
                 if self._frozen is None and self._is_quiet(previous):
@@ -198,11 +201,9 @@ class Planner:
             return False
         return self._elapsed() - self._busy_s >= self._gate.quiet_s
 
-    def _plan(self, previous: Offset, waiting: Waiting, wait_s: float) -> Offset | None:
+    def _plan(self, previous: Offset, waiting: Waiting) -> Offset:
         assert self._pace is not None
-        choice = self._choose(previous, waiting, wait_s)
-        if choice is None:
-            return None
+        choice = self._choose(previous, waiting)
         cut = bounded(choice.wish, waiting.arrivals.tuples, self._pace)
         return next_offset(
             previous,
@@ -213,12 +214,12 @@ class Planner:
             costs=self._decider.costs or previous.costs,
         )
 
-    def _choose(self, previous: Offset, waiting: Waiting, wait_s: float) -> Choice | None:
+    def _choose(self, previous: Offset, waiting: Waiting) -> Choice:
         arrivals = waiting.arrivals
         if self._frozen is not None:
             wish = Wish(kept_tuples=arrivals.tuples, least_fraction=1.0, reason="available now")
             return Choice(wish=wish)
-        return self._decider.choose(previous, previous.gate, arrivals, wait_s)
+        return self._decider.choose(previous, arrivals)
 
     def _archived(self, offset: Encoded) -> None:
         if self._archive is not None and not is_sentinel(offset):
