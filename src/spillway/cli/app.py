@@ -6,6 +6,8 @@ import typer
 
 from spillway.cli.bench import bench
 from spillway.cli.check import check
+from spillway.cli.ledger import ledger
+from spillway.cli.offsets import offsets
 from spillway.cli.reproduce import reproduce
 from spillway.cli.run import run
 from spillway.cli.screen import errors
@@ -20,6 +22,8 @@ app = typer.Typer(
 )
 app.command()(run)
 app.command()(check)
+app.command()(ledger)
+app.command()(offsets)
 app.command()(reproduce)
 app.command()(bench)
 

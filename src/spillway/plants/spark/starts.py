@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from spillway.errors import SpillwayError
+from spillway.gate.offsets import decode
 from spillway.gate.rules import Stretch
 from spillway.ports import Span
 
@@ -38,3 +39,14 @@ def _positions(text: str) -> int | dict[int, int]:
             f"option 'startingOffsets' is '{text}': it must be latest, earliest or the offset JSON"
             ' of one topic, for example {"events": {"0": 42, "1": 17}}'
         ) from None
+
+
+def starting_offsets(logged: Any, topic: str) -> dict[str, dict[str, int]]:
+    """The `startingOffsets` that go on where a logged offset of a gate or of Spark's ends."""
+    if not isinstance(logged, dict):
+        raise SpillwayError(f"offset {logged!r} is neither a gate's nor of Spark's Kafka source")
+    if "began_us" not in logged:
+        return logged
+    offset = decode(logged)
+    name = topic or offset.pinned.get("topic", "topic")
+    return {name: {str(s.partition): s.stop for s in offset.stretches}}

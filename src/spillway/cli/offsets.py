@@ -1,0 +1,28 @@
+"""`spillway offsets`: where Spark's own Kafka source would go on, for leaving the gate."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spillway.errors import SpillwayError
+from spillway.plants.spark.checkpoint import logged_batches
+from spillway.plants.spark.starts import starting_offsets
+
+
+def offsets(
+    checkpoint: Annotated[Path, typer.Argument(help="checkpointLocation of the query")],
+    topic: Annotated[str, typer.Option(help="topic to name in the JSON")] = "",
+) -> None:
+    """Print the `startingOffsets` after the last completed batch, as JSON for Spark's source.
+
+    A checkpoint of Spark's own Kafka source gives the JSON with which a gate takes over.
+    """
+    done = [batch for batch in logged_batches(checkpoint) if batch.completed]
+    if not done:
+        raise SpillwayError(f"'{checkpoint}' has no completed batch: nothing has been read yet")
+    found = [starting_offsets(source, topic) for source in done[-1].sources if source is not None]
+    for value in found:
+        sys.stdout.write(json.dumps(value) + "\n")
