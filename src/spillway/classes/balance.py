@@ -72,7 +72,9 @@ def need(gates: Sequence[GateLoad], target: Target) -> float:
     return total
 
 
-def balance(classes: Sequence[ClassLoad], policy: Policy, machine: float) -> Mapping[str, Balance]:
+def balance(
+    classes: Sequence[ClassLoad], policy: Policy, machine: float, *, slow: bool = True
+) -> Mapping[str, Balance]:
     """New quotas and intervals. `machine` is the batch time that it gives per second."""
     usages = [
         ClassUsage(
@@ -85,7 +87,7 @@ def balance(classes: Sequence[ClassLoad], policy: Policy, machine: float) -> Map
         )
         for c in classes
     ]
-    somebody_sheds = any(c.sheds for c in classes)
+    somebody_sheds = slow and any(c.sheds for c in classes)
     quotas = policy(usages)
     return {
         c.name: _for_class(c, u, quotas[c.name], somebody_sheds)

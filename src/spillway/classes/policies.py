@@ -57,6 +57,11 @@ def _to_equal_loss(high: ClassUsage, low: ClassUsage, shares: Mapping[str, float
     return first + min(max(0.0, even), lacking_high)
 
 
+def fixed(classes: Sequence[ClassUsage]) -> Mapping[str, float]:
+    """Nobody lends: every class has the share that its priority gives it."""
+    return {c.name: c.original for c in classes}
+
+
 def _spread(
     shares: dict[str, float], classes: Sequence[ClassUsage], left: float
 ) -> Mapping[str, float]:
@@ -70,6 +75,7 @@ POLICIES: Mapping[str, Callable[[], Policy]] = {
     "absolute": lambda: absolute,
     "hybrid": lambda: hybrid,
     "guaranteed": lambda: guaranteed,
+    "none": lambda: fixed,
 }
 
 

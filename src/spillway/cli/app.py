@@ -11,6 +11,7 @@ from spillway.cli.offsets import offsets
 from spillway.cli.reproduce import reproduce
 from spillway.cli.run import run
 from spillway.cli.screen import errors
+from spillway.cli.set import set_setting
 from spillway.errors import SpillwayError
 
 app = typer.Typer(
@@ -22,6 +23,7 @@ app = typer.Typer(
 )
 app.command()(run)
 app.command()(check)
+app.command("set")(set_setting)
 app.command()(ledger)
 app.command()(offsets)
 app.command()(reproduce)

@@ -71,6 +71,9 @@ class ServiceClass(Part):
     delay: TargetText = Field(description="delay target with its statistic: '2s' or 'p99 2s'")
     priority: int = Field(1, ge=1, le=1000, description="share of the machine, relative to others")
     manager: str = Field("predictive", description="the load manager of the class")
+    lend: float = Field(
+        1.0, ge=0.0, le=1.0, description="the largest part of its share that the class lends"
+    )
 
 
 class ConsoleSink(Part):
@@ -118,6 +121,10 @@ class Control(Part):
     """The control loop."""
 
     period: Duration = Field("1s", description="how often load managers of classes decide")
+    policy: Literal["dilos", "absolute", "hybrid", "guaranteed", "none"] = Field(
+        "dilos", description="how capacity moves between classes"
+    )
+    cycle: int = Field(2, ge=1, le=1000, description="periods between two redistributions")
 
 
 class SparkSettings(Part):

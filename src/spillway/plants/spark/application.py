@@ -8,17 +8,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import ValidationError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spillway.classes.capacity import original_shares
+from spillway.classes.policies import make_policy
 from spillway.classes.scheduler import ClassScheduler
 from spillway.clock import Clock, WallClock
-from spillway.errors import SpillwayError
+from spillway.errors import SpillwayError, unknown_name
 from spillway.journal.files import FileJournal
 from spillway.load import laws
 from spillway.loop import tick
 from spillway.model import Target, parse_duration_s
+from spillway.plants.spark.balancer import Balancer
 from spillway.plants.spark.channel import ChannelServer
 from spillway.plants.spark.control import ClassState, GateDecides, SparkPlant
 from spillway.plants.spark.delays import DeliveredBatch, delivered
@@ -26,7 +29,7 @@ from spillway.plants.spark.dispatch import Dispatcher
 from spillway.plants.spark.monitor import BatchProgress, ProgressMonitor
 from spillway.ports import LoadManager
 from spillway.queries import sinks
-from spillway.queries.flow import Flow, Query
+from spillway.queries.flow import Flow, Query, ServiceClass
 from spillway.queries.sql import streams_of
 
 MAX_RESTARTS = 5  # of one query within RESTART_WINDOW_S; then the flow gives it up
@@ -34,6 +37,7 @@ RESTART_WINDOW_S = 300.0
 STOP_WAIT_S = (
     10.0  # for batches in flight; a longer one is cut short and replayed at the next start
 )
+CHANGEABLE = ("priority", "delay", "lend")
 AT_THE_GATE = ("predictive", "none", "fixed")  # laws that the gate runs at every batch
 
 
@@ -52,6 +56,11 @@ class Folder:
     @property
     def journal(self) -> Path:
         return self.root / "journal.jsonl"
+
+    @property
+    def channel(self) -> Path:
+        """Holds the path of the running flow's socket (socket paths must be short)."""
+        return self.root / "channel"
 
 
 class Application:
@@ -75,20 +84,44 @@ class Application:
         self._make_control()
 
     def _make_control(self) -> None:
-        classes = self.flow.classes
-        quotas = original_shares({name: c.priority for name, c in classes.items()})
+        self.classes = dict(self.flow.classes)
+        quotas = original_shares({name: c.priority for name, c in self.classes.items()})
         slots = max(1, self._spark.sparkContext.defaultParallelism)
         dispatcher = Dispatcher(ClassScheduler(quotas), self._clock, slots=slots)
         states = {
             name: ClassState(target=Target.parse(c.delay), decides_at_gate=c.manager in AT_THE_GATE)
-            for name, c in classes.items()
+            for name, c in self.classes.items()
         }
         self.plant = SparkPlant(states, dispatcher, self._clock)
         self.managers: Mapping[str, LoadManager] = {
             name: GateDecides() if c.manager in AT_THE_GATE else laws.make(c.manager)
-            for name, c in classes.items()
+            for name, c in self.classes.items()
         }
-        self._channel = ChannelServer(self.plant.answer, self.plant.leave)
+        self._balancer = Balancer(
+            self.plant,
+            dispatcher,
+            make_policy(self.flow.control.policy),
+            machine=float(slots),
+            cycle_periods=self.flow.control.cycle,
+            slow=self.flow.control.policy != "none",
+        )
+        self._channel = ChannelServer(self.plant.answer, self.plant.leave, self.change)
+
+    def change(self, key: str, to: str) -> None:
+        """Change a class's priority, delay or lend while it runs: ("gold.delay", "1s")."""
+        name, _, setting = key.partition(".")
+        if name not in self.classes:
+            raise unknown_name("class", name, self.classes)
+        if setting not in CHANGEABLE:
+            raise unknown_name("setting", setting, CHANGEABLE)
+        try:
+            changed = ServiceClass.model_validate({**self.classes[name].model_dump(), setting: to})
+        except ValidationError as error:
+            problem = error.errors()[0]["msg"].removeprefix("Value error, ")
+            raise SpillwayError(f"{key} cannot become '{to}': {problem}") from error
+        self.classes[name] = changed
+        self.plant.classes[name].target = Target.parse(changed.delay)
+        self.journal.event(self._clock.now_s(), "changed", key=key, to=to)
 
     def start(self) -> None:
         """Start every query; the first one that cannot start stops the others."""
@@ -102,6 +135,7 @@ class Application:
             raise
         self.journal.event(self._clock.now_s(), "started", queries=list(self._queries))
         self._loop.start()
+        self.folder.channel.write_text(str(self._channel.path))
 
     def stop(self) -> None:
         """Let the batches in flight end, then stop: a killed batch would only be run again."""
@@ -113,6 +147,7 @@ class Application:
             self._loop.join()
         self._monitor.close()
         self._channel.close()
+        self.folder.channel.unlink(missing_ok=True)
         self.journal.event(self._clock.now_s(), "stopped")
 
     def supervise(self) -> None:
@@ -186,7 +221,17 @@ class Application:
     def _control(self) -> None:
         period_s = parse_duration_s(self.flow.control.period)
         while not self._stopping.wait(period_s):
-            tick(self.plant, self.managers, self.journal)
+            measured = tick(self.plant, self.managers, self.journal)
+            decided = self._balancer.period_ended(self.classes, measured)
+            for name, new in decided.items():
+                self.journal.event(
+                    self._clock.now_s(),
+                    "quota",
+                    class_name=name,
+                    quota=new.quota,
+                    interval_s=new.interval_s,
+                    reason=new.reason,
+                )
 
 
 def _interval(duration: str) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from spillway.clock import Clock
+from spillway.errors import SpillwayError
 from spillway.model import Action, Backlog, BatchRecord, KeepFraction, KeepOfBacklog, Target
 
 RETRY_S = 1.0  # after a failure the gate decides alone for this long before it asks again
@@ -56,14 +57,23 @@ class Directive:
 
 Answer = Callable[[GateReport], Directive]
 Leave = Callable[[str], None]
+Change = Callable[[str, str], None]  # key and value, for example ("gold.delay", "1s")
+
+
+def _refuse(key: str, value: str) -> None:
+    raise SpillwayError(f"{key} cannot be changed here")
 
 
 class ChannelServer:
-    """Listens for gates; `answer` is called in one thread per gate, `leave` when a gate is gone."""
+    """Listens for gates; `answer` is called in one thread per gate, `leave` when a gate is gone.
 
-    def __init__(self, answer: Answer, leave: Leave) -> None:
+    Changes at run time come in by the same door: `change` raises SpillwayError to refuse one.
+    """
+
+    def __init__(self, answer: Answer, leave: Leave, change: Change = _refuse) -> None:
         self._answer = answer
         self._leave = leave
+        self._change = change
         self._folder = Path(tempfile.mkdtemp(prefix="spillway-"))  # mode 0700
         self.path = self._folder / "control"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -93,9 +103,13 @@ class ChannelServer:
         try:
             with connection, connection.makefile("rwb") as stream:
                 for line in stream:
-                    report = _report_from_json(json.loads(line))
-                    gate = report.gate
-                    stream.write(_line(_directive_to_json(self._answer(report))))
+                    value = json.loads(line)
+                    if "set" in value:
+                        stream.write(_line(self._changed(value["set"], value["to"])))
+                    else:
+                        report = _report_from_json(value)
+                        gate = report.gate
+                        stream.write(_line(_directive_to_json(self._answer(report))))
                     stream.flush()
         except (OSError, ValueError, KeyError, TypeError):
             pass  # not a gate, or one that went away in the middle of a line: as good as left
@@ -103,6 +117,27 @@ class ChannelServer:
             self._connections.discard(connection)
             if gate is not None:
                 self._leave(gate)
+
+    def _changed(self, key: str, to: str) -> dict[str, Any]:
+        try:
+            self._change(key, to)
+        except SpillwayError as error:
+            return {"error": str(error)}
+        return {"done": True}
+
+
+def request_change(path: str, key: str, to: str) -> None:
+    """Ask a running flow to change a setting; raises SpillwayError when it refuses or is gone."""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(5.0)
+            connection.connect(path)
+            connection.sendall(_line({"set": key, "to": to}))
+            answer = json.loads(connection.makefile("rb").readline())
+    except (OSError, ValueError) as error:
+        raise SpillwayError(f"the flow does not answer at {path}: is it running?") from error
+    if "error" in answer:
+        raise SpillwayError(answer["error"])
 
 
 class ChannelClient:

@@ -4,9 +4,11 @@ Reports arrive in the channel's threads, the loop ticks in its own; one lock gua
 """
 
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from spillway.classes.balance import GateLoad
 from spillway.clock import Clock
 from spillway.model import (
     Action,
@@ -19,6 +21,8 @@ from spillway.model import (
 )
 from spillway.plants.spark.channel import Directive, GateReport
 from spillway.plants.spark.dispatch import Dispatcher
+
+RATE_MEMORY_S = 5.0  # offered rates are smoothed over this time
 
 
 @dataclass(kw_only=True)
@@ -43,7 +47,9 @@ class ClassState:
     reason: str = ""
     cost_s: float = 0.0
     headroom: float | None = None
+    interval_s: float = 0.0  # shortest time between the starts of a gate's batches
     period: _Period = field(default_factory=_Period)
+    rates_per_s: dict[str, float] = field(default_factory=dict)  # offered, per gate
 
 
 class SparkPlant:
@@ -56,6 +62,7 @@ class SparkPlant:
         self._dispatcher = dispatcher
         self._clock = clock
         self._last_report: dict[str, GateReport] = {}
+        self._last_start_s: dict[str, float] = {}
         self._last_tick_s = clock.now_s()
         self._lock = threading.Lock()
 
@@ -64,20 +71,48 @@ class SparkPlant:
         with self._lock:
             state = self.classes[report.class_name]
             self._account(state, report)
-        busy_s = sum(batch.duration_s for batch in report.batches)
-        if report.backlog.pending_tuples == 0:
-            self._dispatcher.finished(report.gate, busy_s)
-            may_start = True  # an empty batch (a heartbeat) costs no slot
-        else:
-            may_start = self._dispatcher.request(
-                report.gate, report.class_name, _output_rate(report), report.wait_s, busy_s
-            )
+        may_start = self._may_start(report, state)
         with self._lock:
             return Directive(
                 target=state.target,
                 may_start=may_start,
                 action=None if state.decides_at_gate else state.action,
                 reason=state.reason,
+            )
+
+    def _may_start(self, report: GateReport, state: ClassState) -> bool:
+        busy_s = sum(batch.duration_s for batch in report.batches)
+        if report.backlog.pending_tuples == 0:
+            self._dispatcher.finished(report.gate, busy_s)
+            return True  # an empty batch (a heartbeat) costs no slot
+        now_s = self._clock.now_s()
+        held_s = self._last_start_s.get(report.gate, 0.0) + state.interval_s - now_s
+        if held_s > 0.0:
+            self._dispatcher.finished(report.gate, busy_s)
+            time.sleep(min(held_s, report.wait_s))
+            if held_s > report.wait_s:
+                return False
+            busy_s = 0.0
+        left_s = max(0.0, report.wait_s - max(0.0, held_s))
+        granted = self._dispatcher.request(
+            report.gate, report.class_name, _output_rate(report), left_s, busy_s
+        )
+        if granted:
+            self._last_start_s[report.gate] = self._clock.now_s()
+        return granted
+
+    def loads(self, class_name: str) -> tuple[GateLoad, ...]:
+        """What each gate of a class is offered and what its batches cost."""
+        with self._lock:
+            state = self.classes[class_name]
+            return tuple(
+                GateLoad(
+                    rate_per_s=state.rates_per_s.get(report.gate, 0.0),
+                    fixed_s=report.fixed_s,
+                    cost_s=report.cost_s,
+                )
+                for report in self._last_report.values()
+                if report.class_name == class_name and report.fixed_s > 0.0
             )
 
     def drain(self, wait_s: float) -> bool:
@@ -87,6 +122,7 @@ class SparkPlant:
     def leave(self, gate: str) -> None:
         with self._lock:
             self._last_report.pop(gate, None)
+            self._last_start_s.pop(gate, None)
         self._dispatcher.leave(gate)
 
     def observe(self) -> Iterator[Measurement]:
@@ -110,6 +146,12 @@ class SparkPlant:
         period.batches += report.batches
         if before is None:
             return  # counts are since the gate's first start: the first report is the zero
+        elapsed_s = report.time_s - before.time_s
+        if elapsed_s > 0.0:
+            rate = (report.offered_tuples - before.offered_tuples) / elapsed_s
+            known = state.rates_per_s.get(report.gate, rate)
+            share = min(1.0, elapsed_s / RATE_MEMORY_S)
+            state.rates_per_s[report.gate] = known + share * (rate - known)
         completed = report.completed_tuples - before.completed_tuples
         period.offered_tuples += report.offered_tuples - before.offered_tuples
         period.admitted_tuples += report.admitted_tuples - before.admitted_tuples

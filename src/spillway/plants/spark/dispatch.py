@@ -6,6 +6,7 @@ ended) or is gone.
 """
 
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spillway.classes.scheduler import ClassScheduler
@@ -65,6 +66,14 @@ class Dispatcher:
         with self._lock:
             self._release(gate, busy_s)
             self._grant()
+
+    @property
+    def quotas(self) -> Mapping[str, float]:
+        return self._scheduler.quotas
+
+    def set_quotas(self, quotas: Mapping[str, float]) -> None:
+        with self._lock:
+            self._scheduler.set_quotas(quotas)
 
     def drain(self, wait_s: float) -> bool:
         """Grant no more slots, and wait until the batches in flight have ended; True when so."""

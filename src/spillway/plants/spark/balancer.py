@@ -1,0 +1,72 @@
+"""The class scheduler's cycle on Spark: read the classes' loads, move quotas, tell everybody."""
+
+from collections.abc import Mapping
+
+from spillway.classes.balance import Balance, ClassLoad, balance
+from spillway.classes.capacity import Policy, original_shares
+from spillway.classes.dilos import new_headroom
+from spillway.model import Measurement
+from spillway.plants.spark.control import SparkPlant
+from spillway.plants.spark.dispatch import Dispatcher
+from spillway.queries.flow import ServiceClass
+
+
+class Balancer:
+    """Counts control periods; every `cycle_periods` of them it redistributes."""
+
+    def __init__(
+        self,
+        plant: SparkPlant,
+        dispatcher: Dispatcher,
+        policy: Policy,
+        *,
+        machine: float,
+        cycle_periods: int,
+        slow: bool = True,
+    ) -> None:
+        self._plant = plant
+        self._dispatcher = dispatcher
+        self._policy = policy
+        self._machine = machine
+        self._cycle_periods = cycle_periods
+        self._slow = slow
+        self._periods = 0
+        self._shed: dict[str, int] = {}
+
+    def period_ended(
+        self, classes: Mapping[str, ServiceClass], measurements: Mapping[str, Measurement]
+    ) -> Mapping[str, Balance]:
+        """What was decided, when a cycle has ended; otherwise nothing."""
+        for name, measurement in measurements.items():
+            self._shed[name] = self._shed.get(name, 0) + measurement.shed_tuples
+        self._periods += 1
+        if self._periods < self._cycle_periods:
+            return {}
+        shed, self._shed, self._periods = self._shed, {}, 0
+        return self._redistribute(classes, shed)
+
+    def _redistribute(
+        self, classes: Mapping[str, ServiceClass], shed: Mapping[str, int]
+    ) -> Mapping[str, Balance]:
+        originals = original_shares({name: c.priority for name, c in classes.items()})
+        loads = [
+            ClassLoad(
+                name=name,
+                priority=c.priority,
+                target=self._plant.classes[name].target,
+                quota=self._dispatcher.quotas[name],
+                original=originals[name],
+                sheds=shed.get(name, 0) > 0,
+                gates=self._plant.loads(name),
+                lend=c.lend,
+            )
+            for name, c in classes.items()
+        ]
+        decided = balance(loads, self._policy, self._machine, slow=self._slow)
+        for load in loads:
+            state, new = self._plant.classes[load.name], decided[load.name]
+            state.interval_s = new.interval_s
+            headroom = state.headroom or load.quota * self._machine
+            state.headroom = new_headroom(headroom, max(load.quota, 1e-9), new.quota)
+        self._dispatcher.set_quotas({name: d.quota for name, d in decided.items()})
+        return decided
