@@ -63,6 +63,7 @@ class OperatorView:
     state_mb: float = 0.0  # 0: stateless
     selectivity: float = 1.0  # tuples out per tuple in
     true_rate_per_s: float = float("inf")  # tuples in per second of one core
+    queued_tuples: float = 0.0
     signature: str | None = None  # operators with one signature on one host can be shared
 
     @property

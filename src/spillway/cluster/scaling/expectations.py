@@ -8,7 +8,8 @@ from spillway.cluster.views import ClusterView
 
 HELPED = 0.25  # below this share of the expected change an action counts as no help
 SIMILAR = 0.05  # utilisations this close are the same situation
-PATIENCE = 10.0  # after this many check periods a move that never ended is a failure
+SATURATED = 0.98  # a host that works off its backlog: utilisation says nothing yet
+PATIENCE = 10.0  # check periods until an effect must have shown, and until a failure is forgotten
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +46,7 @@ class Expectations:
 
     def __init__(self) -> None:
         self._open: list[_Open] = []
-        self._failed: dict[str, float] = {}  # host -> utilisation at which relief did not help
+        self._failed: dict[str, Outcome] = {}  # by host: relief that did not help
         self.outcomes: list[Outcome] = []
 
     def record(self, actions: Iterable[ClusterAction], now_s: float) -> None:
@@ -65,19 +66,26 @@ class Expectations:
         self.outcomes += found
         for outcome in found:
             self._remember(outcome)
+        self._forget(view.time_s)
         return found
 
     def unhelpful(self, host: str, utilisation: float) -> bool:
         """Whether relieving this host in this situation has already failed to help."""
-        failed_at = self._failed.get(host)
-        return failed_at is not None and abs(utilisation - failed_at) <= SIMILAR
+        failed = self._failed.get(host)
+        return failed is not None and abs(utilisation - failed.expected.before) <= SIMILAR
 
     def _is_due(self, one: _Open, view: ClusterView) -> bool:
         if one.due_s is None:
             done = all(view.host_of.get(op) == host for op, host in one.destinations.items())
             if done:
                 one.due_s = view.time_s + one.expected.within_s
-        return view.time_s >= min(one.given_up_s, one.due_s or one.given_up_s)
+        if view.time_s >= one.given_up_s:
+            return True
+        settled = one.due_s is not None and view.time_s >= one.due_s
+        draining = one.expected.quantity == "utilisation" and (
+            _measure(one.expected, view) >= SATURATED > one.expected.after
+        )
+        return settled and not draining
 
     def _outcome(self, expected: ExpectedEffect, view: ClusterView) -> Outcome:
         measured = _measure(expected, view)
@@ -90,7 +98,15 @@ class Expectations:
         if outcome.helped:
             self._failed.pop(expected.subject, None)
         else:
-            self._failed[expected.subject] = expected.before
+            self._failed[expected.subject] = outcome
+
+    def _forget(self, now_s: float) -> None:
+        """A failure is an argument for a while: the cluster around it changes."""
+        self._failed = {
+            host: failed
+            for host, failed in self._failed.items()
+            if now_s < failed.time_s + PATIENCE * failed.expected.within_s
+        }
 
 
 def _measure(expected: ExpectedEffect, view: ClusterView) -> float:

@@ -130,26 +130,32 @@ class _Planner:
     def _release(self, wishes: Sequence[Release], room: list[Bin]) -> None:
         remaining = len(self._view.running)
         by_load = sorted(wishes, key=lambda wish: self._view.host(wish.host).utilisation)
-        # Hosts that want to go can still take in others' operators until they do go.
         waiting = {
             wish.host: bin_of(self._view.host(wish.host), self._settings.target) for wish in by_load
         }
         for wish in by_load:
+            if wish.host not in waiting:  # took in another's operators: it stays for now
+                continue
             own = waiting.pop(wish.host)
             host = self._view.host(wish.host)
-            others = [*room, *waiting.values()]
-            placement = first_fit_decreasing(host.operators, others, self._links)
+            placement = self._find_room(host, room, list(waiting.values()))
             failure = self._release_failure(host, placement, remaining)
             if failure:
                 self._refused[wish.host] = failure
                 room.append(own)
                 continue
             remaining -= 1
-            left = {one.name: one for one in placement.bins}
-            room = [left[one.name] for one in room]
-            waiting = {name: left[name] for name in waiting}
+            waiting = {name: one for name, one in waiting.items() if one in placement.bins}
+            room = [one for one in placement.bins if one.name not in waiting]
             self._actions += self._moves(host.operators, placement.assigned, wish)
             self._actions.append(self._stop(host, wish.reason, remaining))
+
+    def _find_room(self, host: HostView, room: list[Bin], waiting: list[Bin]) -> Placement:
+        """Hosts that want to go themselves are used only when the others have no room."""
+        placement = first_fit_decreasing(host.operators, room, self._links)
+        if placement.unplaced:
+            return first_fit_decreasing(host.operators, room + waiting, self._links)
+        return replace(placement, bins=placement.bins + tuple(waiting))
 
     def _release_failure(self, host: HostView, placement: Placement, remaining: int) -> str | None:
         if remaining <= self._settings.min_hosts:

@@ -71,11 +71,14 @@ class Sarsa:
     def _learn(
         self, table: SarsaTable, taken: Taken, host: HostView, next_value: float, refused: bool
     ) -> None:
-        target = self._settings.target
-        reward = utilisation_reward(taken.utilisation, host.utilisation, target)
-        table.learn(
-            taken.state, taken.choice, self._learning.penalty if refused else reward, next_value
+        learning = self._learning
+        wrong = taken.choice is Choice.SCALE_IN or learning.punish_scale_out
+        reward = (
+            learning.penalty
+            if refused and wrong
+            else utilisation_reward(taken.utilisation, host.utilisation, self._settings.target)
         )
+        table.learn(taken.state, taken.choice, reward, next_value)
 
     def _wish(self, host: HostView, choice: Choice) -> Wish:
         reason = f"{choice.name.lower().replace('_', ' ')} has the highest expected reward at"

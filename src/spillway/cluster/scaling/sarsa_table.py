@@ -23,13 +23,16 @@ class Learning:
     """alpha(s) = imp * dur / (dur + visits(s)); beta weighs the future reward.
 
     Default imp 0.2, dur 80, beta 0.1 (the paper's). The paper punishes a decision that could not
-    be carried out with an unnamed negative reward: we use -1.
+    be carried out with an unnamed negative reward: we use -1. It calls such decisions wrong, and
+    its example is a release. A scale out that finds the cluster at its limit is not wrong: by
+    default it is not punished, because a host that is learns to sit out every later overload.
     """
 
     imp: float = 0.2
     dur: float = 80.0
     beta: float = 0.1
     penalty: float = -1.0
+    punish_scale_out: bool = False
 
 
 def state_of(utilisation: float) -> int:

@@ -9,13 +9,15 @@ from spillway.cluster.scaling.policy import Release, Relieve, ScalingSettings, W
 from spillway.cluster.views import ClusterView, OperatorView, Resources
 
 SETTLED = 2  # measurements averaged for the size
+CATCH_UP_S = 60.0  # within which waiting tuples should be worked off
 MARGIN = 1.1  # hosts are given up only if so much more demand would still fit into fewer
 
 
 class TrueRate:
     """Knows what is wanted, not only what is used: one decision fits the cluster to the load.
 
-    Demand of an operator = offered rate at its source x selectivities on the way / true rate. A
+    Demand of an operator = offered rate at its source x selectivities on the way / true rate,
+    and what it takes to work off its queue within a minute. A
     host is overloaded when the demand on it exceeds the upper threshold; all such hosts are
     relieved at once, by the whole excess, however far beyond saturation it is. When the demand,
     with a margin, packs into fewer hosts, the idlest surplus hosts are released at once.
@@ -32,7 +34,7 @@ class TrueRate:
         self._quiet_until_s = 0.0
 
     def decide(self, view: ClusterView, refused: frozenset[str]) -> Wishes:
-        demand = self._smoothed(demand_cores(view))
+        demand = self._smoothed(demand_cores(view, CATCH_UP_S))
         asked = host_demand(view, demand)
         crowded = [name for name, share in asked.items() if share > self._settings.upper]
         surplus = 0 if crowded else len(view.running) - self._hosts_for(view, demand)

@@ -88,7 +88,7 @@ class SimCluster:
     def observe(self) -> ClusterView:
         """The period since the last call, seen by the cluster's brain."""
         totals = self._fluid.take()
-        operators = operator_views(totals, self._workload, self._window_tuples)
+        operators = operator_views(totals, self._workload, self._window_tuples, self._fluid.queue)
         hosts = tuple(
             HostView(
                 name=name,
@@ -164,13 +164,13 @@ class SimCluster:
 
     def _request(self, action: MoveOperator) -> None:
         stage, query = stage_and_query(action.operator)
+        source, destination = self._slot(action.source), self._slot(action.destination)
+        if self._host[stage, query] != source:
+            raise SpillwayError(f"{action.operator} is not on {action.source}: it cannot leave it")
+        if self._states[destination] == "draining":
+            raise SpillwayError(f"{action.operator} cannot move to {action.destination}: it drains")
         self._transfers.request(
-            Transfer(
-                stage=stage,
-                query=query,
-                source=self._slot(action.source),
-                destination=self._slot(action.destination),
-            )
+            Transfer(stage=stage, query=query, source=source, destination=destination)
         )
 
     def _begin(self, transfer: Transfer) -> None:

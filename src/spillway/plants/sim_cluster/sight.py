@@ -10,7 +10,7 @@ OPERATOR_MB = 20.0
 
 
 def operator_views(
-    totals: Totals, workload: ClusterWorkload, window_tuples: Floats
+    totals: Totals, workload: ClusterWorkload, window_tuples: Floats, queue: Floats
 ) -> list[list[OperatorView]]:
     """By stage and query. The true rate is what was processed per second of CPU time spent."""
     seconds = max(totals.seconds, 1e-9)
@@ -23,6 +23,7 @@ def operator_views(
     state_mb = np.zeros_like(totals.busy_s)
     state_mb[AGGREGATE] = window_tuples * TUPLE_MB
     state = state_mb.tolist()
+    queued = queue.tolist()
 
     def view(stage: int, query: int) -> OperatorView:
         return OperatorView(
@@ -37,6 +38,7 @@ def operator_views(
             state_mb=state[stage][query],
             selectivity=selectivity[stage][query],
             true_rate_per_s=true_rate[stage][query],
+            queued_tuples=queued[stage][query],
         )
 
     return [[view(s, q) for q in range(workload.queries)] for s in range(len(STAGES))]
