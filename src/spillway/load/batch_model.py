@@ -12,11 +12,13 @@ _ZERO: Vector = (0.0, 0.0, 0.0)
 _FORGETTING = 0.95  # a memory of about twenty batches: follows the JVM's warm-up
 _OUTLIER = 2.5  # standard deviations; what lies beyond counts as this far
 _STREAK = 3  # so many outliers on one side in a row are a change, not a pause
+_CHANGE_KEEPS = 0.05  # of what was learned before a change
 _NOISE_RANGE = (0.02, 0.4)  # relative standard deviation of a duration
 # Prior standard deviations of o, c n and s m, as shares of a typical batch. When all batches are
 # alike nothing tells o, c and s apart: a batch is then split between them in the proportion of the
 # squares of these, and no estimate runs away.
 _PRIOR_SHARE: Vector = (0.4, 0.6, 0.05)
+_PRIOR_INFORMATION = tuple(share**-2 for share in _PRIOR_SHARE)
 
 
 class BatchModel:
@@ -35,9 +37,13 @@ class BatchModel:
         self.noise = 0.1  # relative standard deviation of a duration around its prediction
         self._theta = _ZERO
         self._typical = _ZERO  # duration, kept, scanned
-        self._squares: Matrix = (_ZERO, _ZERO, _ZERO)  # sum of weight x x'
+        self._squares: tuple[float, ...] = (
+            0.0,
+        ) * 6  # sum of weight x x', x = (1, n, m): the upper triangle
         self._products = _ZERO  # sum of weight x duration
         self._streak = 0
+        self._scale: Vector = (1.0, 1.0, 1.0)  # from here on: what follows from the above
+        self._covariance: Matrix = (_ZERO, _ZERO, _ZERO)
 
     @property
     def overhead_s(self) -> float:
@@ -62,60 +68,69 @@ class BatchModel:
 
     def doubt_s(self, kept: float, scanned: float) -> float:
         """Standard deviation of the prediction that is due to the estimates, not to the noise."""
-        scale = self._scale()
-        x = (scale[0], kept * scale[1], scanned * scale[2])
-        solved = _solve(self._information(scale), x, (True, True, True))
-        return math.sqrt(max(0.0, _dot(x, solved)))
+        scale, p = self._scale, self._covariance
+        y, z = kept * scale[1], scanned * scale[2]
+        cross = p[0][1] * y + p[0][2] * z + p[1][2] * y * z
+        return math.sqrt(max(0.0, p[0][0] + p[1][1] * y * y + p[2][2] * z * z + 2.0 * cross))
 
     def learn(self, batch: BatchRecord) -> None:
         if batch.kept_tuples <= 0 or not batch.duration_s > 0.0:
             return
         seen = batch.duration_s, float(batch.kept_tuples), float(batch.scanned_tuples)
-        x = (1.0, seen[1], seen[2])
-        predicted_s = self.duration_s(x[1], x[2]) if self.batches else batch.duration_s
+        predicted_s = self.duration_s(seen[1], seen[2]) if self.batches else batch.duration_s
         self.batches += 1
         rate = max(0.1, 1.0 / self.batches)
-        self._typical = _mix(1.0 - rate, self._typical, rate, seen)
-        trust = self._trust(batch.duration_s, predicted_s, self.doubt_s(x[1], x[2]))
+        d, n, m = self._typical
+        self._typical = (
+            d + rate * (seen[0] - d),
+            n + rate * (seen[1] - n),
+            m + rate * (seen[2] - m),
+        )
+        trust = self._trust(batch.duration_s, predicted_s, self.doubt_s(seen[1], seen[2]))
         # Relative errors: a short batch tells as much about o as a long one about c.
         weight = trust / max(predicted_s, 0.2 * self._typical[0]) ** 2
-        a, b, c = self._squares
-        self._squares = (
-            _mix(_FORGETTING, a, weight * x[0], x),
-            _mix(_FORGETTING, b, weight * x[1], x),
-            _mix(_FORGETTING, c, weight * x[2], x),
-        )
-        self._products = _mix(_FORGETTING, self._products, weight * batch.duration_s, x)
+        self._remember(weight, seen)
         self._estimate()
 
+    def _remember(self, weight: float, seen: Vector) -> None:
+        duration_s, n, m = seen
+        f, wn, wm = _FORGETTING, weight * n, weight * m
+        a, b, c, d, e, g = self._squares
+        self._squares = (
+            f * a + weight,
+            f * b + wn,
+            f * c + wm,
+            f * d + wn * n,
+            f * e + wn * m,
+            f * g + wm * m,
+        )
+        p, q, r = self._products
+        self._products = (
+            f * p + weight * duration_s,
+            f * q + wn * duration_s,
+            f * r + wm * duration_s,
+        )
+
     def _estimate(self) -> None:
-        scale = self._scale()
-        information = self._information(scale)
-        precision = 1.0 / self.noise**2
-        wanted = tuple(p * u * precision for p, u in zip(self._products, scale, strict=True))
-        free = [True, True, True]
-        solved = _solve(information, (wanted[0], wanted[1], wanted[2]), tuple(free))
-        while min(solved) < 0.0:
-            free[solved.index(min(solved))] = False
-            solved = _solve(information, (wanted[0], wanted[1], wanted[2]), tuple(free))
-        floor = 1e-3  # of a typical batch: the cost of a tuple is never nothing
-        shares = (solved[0], max(floor * self._typical[0], solved[1]), solved[2])
-        self._theta = (shares[0] * scale[0], shares[1] * scale[1], shares[2] * scale[2])
-
-    def _scale(self) -> Vector:
-        """Works in seconds of a typical batch: o, c n and s m."""
-        return 1.0, 1.0 / max(1.0, self._typical[1]), 1.0 / max(1.0, self._typical[2])
-
-    def _information(self, scale: Vector) -> Matrix:
-        """Inverse covariance of the scaled estimates: what was seen, and the prior."""
-        precision = 1.0 / self.noise**2
-        duration_s = max(1e-9, self._typical[0])
-        rows = []
-        for i in range(3):
-            row = [self._squares[i][j] * scale[i] * scale[j] * precision for j in range(3)]
-            row[i] += 1.0 / (_PRIOR_SHARE[i] * duration_s) ** 2
-            rows.append((row[0], row[1], row[2]))
-        return rows[0], rows[1], rows[2]
+        """Solve for o, c and s in seconds of a typical batch: o, c n and s m."""
+        duration_s, kept, scanned = self._typical
+        u, v = 1.0 / max(1.0, kept), 1.0 / max(1.0, scanned)
+        self._scale = (1.0, u, v)
+        k = 1.0 / self.noise**2
+        aa, ab, ac, bb, bc, cc = self._squares
+        ab, ac, bc = ab * u * k, ac * v * k, bc * u * v * k
+        prior = _PRIOR_INFORMATION
+        unit = 1.0 / duration_s**2
+        information = (
+            (aa * k + prior[0] * unit, ab, ac),
+            (ab, bb * u * u * k + prior[1] * unit, bc),
+            (ac, bc, cc * v * v * k + prior[2] * unit),
+        )
+        self._covariance = _inverse(information)
+        wanted = (self._products[0] * k, self._products[1] * u * k, self._products[2] * v * k)
+        o, cn, sm = _not_negative(self._covariance, information, wanted)
+        # The cost of a tuple is never nothing: a thousandth of a typical batch at least.
+        self._theta = (o, max(1e-3 * duration_s, cn) * u, sm * v)
 
     def _trust(self, duration_s: float, predicted_s: float, doubt_s: float) -> float:
         """Huber's weight of a batch; keeps the noise level, tells a pause from a change."""
@@ -134,17 +149,15 @@ class BatchModel:
         self._streak = self._streak + sign if self._streak * sign > 0 else sign
         if abs(self._streak) >= _STREAK:
             self._streak = 0
-            a, b, c = self._squares
-            self._squares = (_mix(0.05, a), _mix(0.05, b), _mix(0.05, c))
-            self._products = _mix(0.05, self._products)
+            self._squares = tuple(_CHANGE_KEEPS * value for value in self._squares)
+            p, q, r = self._products
+            self._products = (_CHANGE_KEEPS * p, _CHANGE_KEEPS * q, _CHANGE_KEEPS * r)
             return 1.0
         return limit_s / abs(surprise_s)
 
     def to_dict(self) -> dict[str, int | str]:
         """Integers and strings only, so that it can ride in an offset; exact both ways."""
-        a, b, c = self._squares
-        upper = (a[0], a[1], a[2], b[1], b[2], c[2])
-        numbers = (*self._theta, *self._typical, *self._products, *upper, self.noise)
+        numbers = (*self._typical, *self._products, *self._squares, self.noise)
         return {
             "batches": self.batches,
             "streak": self._streak,
@@ -156,33 +169,46 @@ class BatchModel:
         model = cls()
         model.batches, model._streak = int(stored["batches"]), int(stored["streak"])
         n = [float(word) for word in str(stored["numbers"]).split()]
-        model._theta, model._typical = (n[0], n[1], n[2]), (n[3], n[4], n[5])
-        model._products = (n[6], n[7], n[8])
-        model._squares = ((n[9], n[10], n[11]), (n[10], n[12], n[13]), (n[11], n[13], n[14]))
-        model.noise = n[15]
+        model._typical, model._products = (n[0], n[1], n[2]), (n[3], n[4], n[5])
+        model._squares, model.noise = tuple(n[6:12]), n[12]
+        if model.batches:
+            model._estimate()
         return model
 
 
-def _mix(a: float, x: Vector, b: float = 0.0, y: Vector = _ZERO) -> Vector:
-    return a * x[0] + b * y[0], a * x[1] + b * y[1], a * x[2] + b * y[2]
+def _times(a: Matrix, x: Vector) -> Vector:
+    p, q, r = x
+    return (
+        a[0][0] * p + a[0][1] * q + a[0][2] * r,
+        a[1][0] * p + a[1][1] * q + a[1][2] * r,
+        a[2][0] * p + a[2][1] * q + a[2][2] * r,
+    )
 
 
-def _dot(x: Vector, y: Vector) -> float:
-    return x[0] * y[0] + x[1] * y[1] + x[2] * y[2]
+def _inverse(a: Matrix) -> Matrix:
+    """Of a symmetric positive definite matrix, by its adjugate."""
+    (p, q, r), (_, s, t), (_, _, u) = a
+    pp, pq, pr = s * u - t * t, r * t - q * u, q * t - r * s
+    qq, qr, rr = p * u - r * r, q * r - p * t, p * s - q * q
+    d = 1.0 / (p * pp + q * pq + r * pr)
+    return (pp * d, pq * d, pr * d), (pq * d, qq * d, qr * d), (pr * d, qr * d, rr * d)
 
 
-def _solve(a: Matrix, b: Vector, free: tuple[bool, ...]) -> Vector:
-    """a x = b for a positive definite, with x = 0 where not free (Gauss, no pivoting needed)."""
-    index = [i for i in range(3) if free[i]]
-    rows = [[a[i][j] for j in index] + [b[i]] for i in index]
-    for k in range(len(index)):
-        pivot = rows[k][k]
-        for row in rows[k + 1 :]:
-            factor = row[k] / pivot
-            for j in range(k, len(index) + 1):
-                row[j] -= factor * rows[k][j]
-    found = [0.0, 0.0, 0.0]
-    for k in range(len(index) - 1, -1, -1):
-        known = sum(rows[k][j] * found[index[j]] for j in range(k + 1, len(index)))
-        found[index[k]] = (rows[k][-1] - known) / rows[k][k]
-    return found[0], found[1], found[2]
+def _not_negative(inverse: Matrix, a: Matrix, b: Vector) -> Vector:
+    """a x = b with no x below zero: one that would be is held at zero, the others solved again."""
+    found = _times(inverse, b)
+    lowest = min(found)
+    if lowest >= 0.0:
+        return found
+    held = found.index(lowest)
+    i, j = (k for k in range(3) if k != held)
+    determinant = a[i][i] * a[j][j] - a[i][j] * a[i][j]
+    x = (a[j][j] * b[i] - a[i][j] * b[j]) / determinant
+    y = (a[i][i] * b[j] - a[i][j] * b[i]) / determinant
+    if x < 0.0:
+        x, y = 0.0, b[j] / a[j][j]
+    elif y < 0.0:
+        x, y = b[i] / a[i][i], 0.0
+    solved = [0.0, 0.0, 0.0]
+    solved[i], solved[j] = x, y
+    return solved[0], solved[1], solved[2]
