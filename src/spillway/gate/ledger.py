@@ -7,6 +7,7 @@ must agree with the running totals that the gate wrote down.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -60,7 +61,7 @@ def audit(chain: Sequence[Offset]) -> Audit:
     seen = {offset.seq for offset in chain}
     missing = tuple(seq for seq in range(last.seq + 1) if seq not in seen)
     problems = [problem for offset in chain for problem in _own_problems(offset)]
-    for before, after in zip(chain, chain[1:], strict=False):
+    for before, after in pairwise(chain):
         if after.seq == before.seq + 1:
             problems += _joint_problems(before, after)
     return Audit(

@@ -34,7 +34,6 @@ MEANINGS: Mapping[str, str] = {
     "class": "service class of the query; default 'default'",
     "gate": "name of this gate in the journal; default a random one",
     "schema": "columns as DDL, for logs without a schema of their own (in place of .schema())",
-    "errors": "file that receives a sample of malformed records",
 }
 
 

@@ -29,6 +29,8 @@ from spillway.ports import Log, Span
 _SHORTEST_NAP_S = 0.002
 _LONGEST_NAP_S = 0.02
 
+_IDENTITY = ("source", "topic", "path")  # what may not change under a checkpoint
+
 Encoded = dict[str, Any]
 
 
@@ -111,6 +113,8 @@ class Planner:
         if not is_sentinel(end):
             self._completed_seq = end["seq"]
             self._archived(end)
+            if self._log is not None:
+                self._log.commit({s.partition: s.stop for s in decode(end).stretches})
 
     def report(self) -> Encoded | None:
         """Where the log ends now, for the query's progress."""
@@ -123,19 +127,22 @@ class Planner:
         """Batch 0: no tuples, only the place where the stream starts."""
         now_s = self._clock.now_s()
         pinned = catalog.pinned(self._options, now_s)
-        log = catalog.open_log(pinned, self._schema)
+        extent = catalog.open_log(pinned, self._schema).extent(now_s)
+        if self._frozen is not None:
+            self._frozen = extent
         return Offset(
             gate=self._gate.gate or uuid4().hex[:12],
             began_us=round(now_s * 1e6),
             seq=0,
             planned_us=round(now_s * 1e6),
-            stretches=first_stretches(self._gate.starting_offsets, log.extent(now_s)),
+            stretches=first_stretches(self._gate.starting_offsets, extent),
             rule=Rule(seed=self._gate.seed, policy=self._gate.policy, reason="start"),
-            pinned={k: v for k, v in pinned.items() if self._options.get(k) != v},
+            pinned={k: v for k, v in pinned.items() if k in _IDENTITY or self._options.get(k) != v},
         )
 
     def _resume(self, previous: Offset) -> None:
         if self._log is None:
+            _require_same_stream(self._options, previous.pinned)
             self._log = catalog.open_log({**self._options, **previous.pinned}, self._schema)
         if self._pace is None:
             gate = self._gate
@@ -231,4 +238,13 @@ class Planner:
             raise SpillwayError(
                 "asyncProgressTrackingEnabled is true: the gate needs the offset to be on disk"
                 " before the batch runs; leave that option of writeStream out"
+            )
+
+
+def _require_same_stream(options: Mapping[str, str], pinned: Mapping[str, str]) -> None:
+    for name in _IDENTITY:
+        if name in pinned and options.get(name) != pinned[name]:
+            raise SpillwayError(
+                f"option '{name}' is '{options.get(name)}', but this checkpoint belongs to"
+                f" '{pinned[name]}': keep the option, or start with a new checkpoint"
             )

@@ -1,0 +1,233 @@
+import json
+from pathlib import Path
+
+import pytest
+from toy import ToyLog, ToySpark, make
+
+from spillway.clock import ManualClock
+from spillway.errors import SpillwayError
+from spillway.gate.ledger import audit
+from spillway.gate.offsets import SENTINEL, decode
+from spillway.plants.spark.ledger_files import audits
+
+
+@pytest.fixture
+def spark(log: ToyLog, clock: ManualClock) -> ToySpark:
+    return ToySpark(make(log, clock)[0], clock)
+
+
+def test_batch_zero_is_empty_and_holds_the_start(spark: ToySpark, log: ToyLog) -> None:
+    spark.clock.advance(5.0)
+    first = spark.batch()
+    assert first is not None
+    assert (first.seq, first.offered_tuples) == (0, 0)
+    assert first.stretches[0].stop == 5000
+
+
+def test_everything_is_kept_while_the_machine_keeps_up(spark: ToySpark, log: ToyLog) -> None:
+    spark.batches(30)
+    totals = decode(spark.logged[-1]).totals
+    assert totals.shed == 0
+    assert totals.admitted > 1000
+
+
+def test_overload_holds_the_mean_delay_at_the_target(spark: ToySpark, log: ToyLog) -> None:
+    log.rate_per_s = 50_000.0  # five times what 1e-4 s a tuple allows
+    spark.batches(60)
+    settled, delays_s = [decode(value) for value in spark.logged[30:]], []
+    for batch in settled:
+        assert batch.arrived is not None
+        took_s = spark.fixed_s + spark.kept_s * batch.kept_tuples()
+        delays_s.append(batch.planned_us / 1e6 + took_s - batch.arrived.mean_us / 1e6)
+    assert sum(delays_s) / len(delays_s) == pytest.approx(2.0, rel=0.05)
+
+
+def test_the_totals_of_a_run_add_up_to_the_tuple(spark: ToySpark, log: ToyLog) -> None:
+    log.rate_per_s, log.partitions = 20_000.0, 3
+    spark.batches(40)
+    result = audit([decode(value) for value in spark.logged])
+    assert result.exact
+    assert sum(b.admitted for b in result.batches) == result.totals.admitted
+    assert result.totals.shed > 0
+
+
+def test_an_empty_log_waits_no_longer_than_one_poll(spark: ToySpark, log: ToyLog) -> None:
+    log.limit = 0
+    spark.batch()
+    before_s = spark.clock.now_s()
+    assert spark.batch() is None
+    assert spark.clock.now_s() - before_s == pytest.approx(1.0, abs=0.05)
+
+
+def test_a_log_that_stalls_and_bursts_loses_only_what_is_too_old(
+    spark: ToySpark, log: ToyLog
+) -> None:
+    spark.batches(20)
+    log.limit = log.extent(spark.clock.now_s())[0].stop
+    spark.batches(5)
+    spark.clock.advance(20.0)
+    log.limit = 2**60
+    spark.batches(20)
+    result = audit([decode(value) for value in spark.logged])
+    assert result.exact
+    assert result.totals.pending < 2000
+
+
+def test_a_stream_that_goes_quiet_gets_one_heartbeat(spark: ToySpark, log: ToyLog) -> None:
+    spark.batches(5)
+    log.limit = log.extent(spark.clock.now_s())[0].stop
+    after = spark.batches(12)
+    beats = [batch for batch in after if batch.heartbeat]
+    assert len(beats) == 1
+    assert beats[0].offered_tuples == 0
+    assert beats[0].totals == decode(spark.logged[-2]).totals
+
+
+def test_a_clock_that_jumps_back_waits_and_loses_nothing(spark: ToySpark, log: ToyLog) -> None:
+    spark.batches(10)
+    spark.clock.advance(-3.0)
+    spark.batches(15)
+    result = audit([decode(value) for value in spark.logged])
+    assert result.exact
+    assert result.totals.shed == 0
+
+
+def test_a_clock_that_jumps_ahead_keeps_the_account(spark: ToySpark, log: ToyLog) -> None:
+    spark.batches(10)
+    spark.clock.advance(3600.0)
+    spark.batches(10)
+    assert audit([decode(value) for value in spark.logged]).exact
+
+
+def test_what_the_log_dropped_is_counted_as_lost(spark: ToySpark, log: ToyLog) -> None:
+    spark.batches(5)
+    ended = decode(spark.logged[-1]).stretches[0].stop
+    spark.clock.advance(2.0)
+    log.first = ended + 700
+    batch = spark.batch()
+    assert batch is not None
+    assert batch.totals.lost == 700
+    assert batch.stretches[0].read >= ended + 700
+    assert audit([decode(value) for value in spark.logged]).exact
+
+
+def test_lost_tuples_stop_the_query_that_asks_for_it(log: ToyLog, clock: ManualClock) -> None:
+    spark = ToySpark(make(log, clock, failOnDataLoss="true")[0], clock)
+    spark.batches(3)
+    clock.advance(2.0)
+    log.first = 10**6
+    with pytest.raises(SpillwayError, match="failOnDataLoss"):
+        spark.batch()
+
+
+def test_a_restart_goes_on_where_the_last_plan_ended(log: ToyLog, clock: ManualClock) -> None:
+    spark = ToySpark(make(log, clock)[0], clock)
+    spark.batches(10)
+    clock.advance(30.0)
+    spark.planner = make(log, clock)[0]
+    spark.planner.shown(spark.logged[-1], spark.logged[-1])
+    spark.planner.shown(spark.logged[-2], spark.logged[-1])
+    spark.batches(10)
+    assert audit([decode(value) for value in spark.logged]).exact
+
+
+def test_a_discarded_plan_binds_nobody(spark: ToySpark) -> None:
+    spark.batches(5)
+    spark.clock.advance(1.0)
+    discarded = spark.planner.latest(spark.logged[-1])
+    spark.clock.advance(1.0)
+    batch = spark.batch()
+    assert batch is not None
+    assert batch.seq == discarded["seq"]
+    assert audit([decode(value) for value in spark.logged]).exact
+
+
+def test_available_now_serves_what_was_there_and_never_sheds(
+    log: ToyLog, clock: ManualClock
+) -> None:
+    log.rate_per_s = 1e6
+    clock.advance(1.0)
+    planner, _ = make(log, clock, startingOffsets="earliest")
+    planner.freeze()
+    spark = ToySpark(planner, clock)
+    done = spark.batches(50)
+    assert done[-1].totals.admitted == 1_000_000
+    assert done[-1].totals.shed == 0
+
+
+def test_a_dry_run_decides_and_drops_nothing(log: ToyLog, clock: ManualClock) -> None:
+    log.rate_per_s = 50_000.0
+    spark = ToySpark(make(log, clock, dry_run="true", first_batch="1000")[0], clock)
+    batches = spark.batches(12)
+    assert batches[-1].totals.shed == 0
+    assert any(batch.rule.would_keep_ppm < 1_000_000 for batch in batches)
+
+
+def test_a_floor_is_never_broken(log: ToyLog, clock: ManualClock) -> None:
+    log.rate_per_s = 50_000.0
+    spark = ToySpark(make(log, clock, min_keep="0.5")[0], clock)
+    for batch in spark.batches(20)[1:]:
+        assert batch.kept_tuples() >= 0.49 * batch.offered_tuples
+
+
+def test_fresh_keeps_the_newest_of_every_batch(log: ToyLog, clock: ManualClock) -> None:
+    log.rate_per_s = 50_000.0
+    spark = ToySpark(make(log, clock, policy="fresh")[0], clock)
+    spark.batches(30)
+    late = decode(spark.logged[-1])
+    assert late.rule.keep_ppm == 1_000_000
+    assert late.stretches[0].read > late.stretches[0].start
+
+
+def test_late_durability_is_refused_by_name(spark: ToySpark) -> None:
+    spark.batches(2)
+    spark.clock.advance(1.0)
+    start = spark.logged[-1]
+    end = spark.planner.latest(start)
+    with pytest.raises(SpillwayError, match="asyncProgressTrackingEnabled"):
+        spark.planner.shown(start, end)
+
+
+def test_another_topic_under_the_same_checkpoint_is_refused(
+    log: ToyLog, clock: ManualClock
+) -> None:
+    spark = ToySpark(make(log, clock, topic="clicks")[0], clock)
+    spark.batches(2)
+    spark.planner = make(log, clock, topic="views")[0]
+    with pytest.raises(SpillwayError, match="belongs to 'clicks'"):
+        spark.batch()
+
+
+def test_the_log_hears_what_is_done(spark: ToySpark, log: ToyLog) -> None:
+    spark.batches(5)
+    assert log.committed == {0: decode(spark.logged[-2]).stretches[0].stop}
+
+
+def test_every_finished_batch_is_in_the_ledger_once(
+    log: ToyLog, clock: ManualClock, tmp_path: Path
+) -> None:
+    path = tmp_path / "a" / "ledger.jsonl"
+    spark = ToySpark(make(log, clock, ledger=str(path))[0], clock)
+    spark.batches(10)
+    spark.planner = make(log, clock, ledger=str(path))[0]
+    spark.planner.shown(spark.logged[-2], spark.logged[-1])
+    spark.batches(10)
+    written = [json.loads(line)["seq"] for line in path.read_text().splitlines()]
+    assert written == list(range(written[-1] + 1))
+    assert written[-1] == spark.logged[-2]["seq"]
+    [result] = audits(path, None)
+    assert result.exact
+
+
+def test_a_stream_may_start_where_sparks_own_source_ended(log: ToyLog, clock: ManualClock) -> None:
+    clock.advance(10.0)
+    log.partitions = 3
+    starts = '{"clicks": {"0": 17, "1": -1}}'
+    batch = decode(make(log, clock, startingOffsets=starts)[0].latest(dict(SENTINEL)))
+    assert [s.stop for s in batch.stretches] == [17, 10_000, 0]
+
+
+@pytest.mark.parametrize("text", ["yesterday", "[1]", '{"a": 1}', '{"a": {}, "b": {}}'])
+def test_a_start_that_makes_no_sense_is_refused(log: ToyLog, clock: ManualClock, text: str) -> None:
+    with pytest.raises(SpillwayError, match="startingOffsets"):
+        make(log, clock, startingOffsets=text)[0].latest(dict(SENTINEL))
