@@ -120,7 +120,12 @@ class HostView:
 
     @cached_property
     def use(self) -> Resources:
-        return sum((operator.use for operator in self.operators), NOTHING)
+        used = [operator.use for operator in self.operators]
+        return Resources(
+            cpu_cores=sum(one.cpu_cores for one in used),
+            memory_mb=sum(one.memory_mb for one in used),
+            network_mb_per_s=sum(one.network_mb_per_s for one in used),
+        )
 
     @property
     def free(self) -> Resources:

@@ -6,6 +6,7 @@ of 510 minutes is played in one hour.
 """
 
 import os
+from functools import cache
 from pathlib import Path
 from zlib import crc32
 
@@ -64,6 +65,7 @@ def recording() -> Path | None:
     return path if path.is_file() else None
 
 
+@cache
 def recorded_bars(path: Path) -> Floats:
     import pandas as pd
 

@@ -1,6 +1,6 @@
 """A feedback controller for the number of hosts: the paper's future work."""
 
-from spillway.cluster.scaling.grace import Grace
+from spillway.cluster.scaling.memory import Grace
 from spillway.cluster.scaling.policy import Release, Relieve, ScalingSettings, Wish, Wishes
 from spillway.cluster.views import ClusterView, HostView
 

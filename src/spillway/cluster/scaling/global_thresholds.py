@@ -1,6 +1,6 @@
 """The average host against one upper and one lower threshold (FUGU, section IV-B)."""
 
-from spillway.cluster.scaling.grace import Streaks
+from spillway.cluster.scaling.memory import Streaks
 from spillway.cluster.scaling.policy import Release, Relieve, ScalingSettings, Wishes
 from spillway.cluster.views import ClusterView
 

@@ -1,6 +1,6 @@
 """Every host against an upper and a lower threshold of its own (FUGU, section IV-A)."""
 
-from spillway.cluster.scaling.grace import Grace, Streaks
+from spillway.cluster.scaling.memory import Grace, Streaks
 from spillway.cluster.scaling.policy import Release, Relieve, ScalingSettings, Wish, Wishes
 from spillway.cluster.views import ClusterView, HostView
 

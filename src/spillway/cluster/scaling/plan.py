@@ -38,6 +38,8 @@ class Plan:
 
 def plan(wishes: Wishes, view: ClusterView, settings: ScalingSettings, new_nodes: int) -> Plan:
     """Carry out what is possible; `new_nodes` is how many nodes may be started at most."""
+    if not wishes.wishes:
+        return Plan()
     seen = _with_demand(view, wishes.demand_cores)
     return _Planner(seen, settings, new_nodes).run(wishes)
 

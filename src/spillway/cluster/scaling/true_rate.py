@@ -4,7 +4,7 @@ from collections import deque
 
 from spillway.cluster.placement import empty_bin, first_fit_decreasing
 from spillway.cluster.scaling.demand import demand_cores, host_demand
-from spillway.cluster.scaling.grace import Streaks
+from spillway.cluster.scaling.memory import Streaks
 from spillway.cluster.scaling.policy import Release, Relieve, ScalingSettings, Wishes
 from spillway.cluster.views import ClusterView, OperatorView, Resources
 

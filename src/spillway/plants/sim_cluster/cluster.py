@@ -21,6 +21,7 @@ from spillway.plants.sim_cluster.transfers import Transfer, Transfers
 from spillway.plants.sim_cluster.workload import (
     AGGREGATE,
     AGGREGATE_SELECTIVITY,
+    FILTER,
     STAGES,
     TUPLE_MB,
     ClusterWorkload,
@@ -60,6 +61,8 @@ class SimCluster:
         self._host = np.zeros(shape, dtype=np.int64)
         self._copy_on = np.full(shape, -1, dtype=np.int64)
         self._paused = np.zeros(shape, dtype=np.bool)
+        self._selectivity = np.ones(shape)
+        self._selectivity[AGGREGATE] = AGGREGATE_SELECTIVITY
         self._transfers = Transfers(protocol or PauseAndReplay())
         self._window_tuples = workload.offered[0] * workload.passing[0] * workload.window_s
         self.host_seconds = 0.0
@@ -94,7 +97,9 @@ class SimCluster:
                 name=name,
                 capacity=self.settings.host,
                 state=self._states[slot],
-                operators=tuple(operators[s][q] for s, q in np.argwhere(self._host == slot)),
+                operators=tuple(
+                    operators[s][q] for s, q in np.argwhere(self._host == slot).tolist()
+                ),
             )
             for slot, name in enumerate(self._names)
             if name is not None
@@ -141,16 +146,13 @@ class SimCluster:
 
     def _flow(self) -> None:
         workload, step_s = self._workload, self._workload.step_s
-        passing = workload.passing[self._step]
-        selectivity = np.stack(
-            (passing, np.full_like(passing, AGGREGATE_SELECTIVITY), np.ones_like(passing))
-        )
+        self._selectivity[FILTER] = workload.passing[self._step]
         alive = np.array([name is not None for name in self._names])
         processed = self._fluid.step(
             step_s=step_s,
             offered=workload.offered[self._step] * step_s,
             keep=self._keep_on[self._host].min(axis=0),
-            selectivity=selectivity,
+            selectivity=self._selectivity,
             host=self._host,
             copy_on=self._copy_on,
             paused=self._paused,

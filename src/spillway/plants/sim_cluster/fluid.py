@@ -89,13 +89,13 @@ class Fluid:
         capacity_s = np.maximum(cores * step_s, 1e-12)
         may_run = np.where(paused, 0.0, 1.0)
         share = np.ones(self._hosts)
-        # A host's share depends on what arrives from others: three corrections settle it.
-        for _ in range(3):
-            _, processed = self._flow(admitted, selectivity, may_run * share[host])
-            used_s = self._work(processed, host, copy_on)
-            share = np.minimum(1.0, share * capacity_s / np.maximum(used_s, 1e-12))
-        waiting, processed = self._flow(admitted, selectivity, may_run * share[host])
+        waiting, processed = self._flow(admitted, selectivity, may_run)
         used_s = self._work(processed, host, copy_on)
+        # A host's share depends on what arrives from others: three corrections settle it.
+        for _ in range(3 if (used_s > capacity_s).any() else 0):
+            share = np.minimum(1.0, share * capacity_s / np.maximum(used_s, 1e-12))
+            waiting, processed = self._flow(admitted, selectivity, may_run * share[host])
+            used_s = self._work(processed, host, copy_on)
         age_s = self._move_ages(waiting, processed, selectivity)
         self.queue = waiting - processed
         busy = np.minimum(used_s / capacity_s, BUSIEST)

@@ -1,5 +1,7 @@
 """What the cluster's brain gets to see of the simulated cluster: totals made into views."""
 
+from functools import cache
+
 import numpy as np
 
 from spillway.cluster.views import OperatorView, QueryView, Resources
@@ -65,10 +67,12 @@ def query_views(totals: Totals, moving: set[int]) -> tuple[QueryView, ...]:
     )
 
 
+@cache
 def operator_name(stage: int, query: int) -> str:
     return f"q{query}.{STAGES[stage]}"
 
 
+@cache
 def stage_and_query(operator: str) -> tuple[int, int]:
     query, stage = operator[1:].split(".")
     return STAGES.index(stage), int(query)

@@ -1,4 +1,6 @@
-"""Hosts that were just changed are left alone until their utilisation is stable again."""
+"""What policies remember of hosts: recent changes, violations in a row, recent utilisation."""
+
+from collections import deque
 
 from spillway.cluster.views import ClusterView
 
@@ -46,3 +48,23 @@ class Streaks:
 
     def reset(self, subject: str) -> None:
         self._counts[subject] = 0
+
+
+class Recent:
+    """Each host's utilisation, averaged over its last `count` measurements."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._values: dict[str, deque[float]] = {}
+
+    def observe(self, view: ClusterView) -> None:
+        self._values = {
+            host.name: self._values.get(host.name, deque(maxlen=self._count))
+            for host in view.running
+        }
+        for host in view.running:
+            self._values[host.name].append(host.utilisation)
+
+    def mean(self, host: str) -> float:
+        values = self._values[host]
+        return sum(values) / len(values)
