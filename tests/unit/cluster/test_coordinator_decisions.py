@@ -209,6 +209,16 @@ def test_an_idle_node_stays_when_its_queries_find_no_room() -> None:
     assert "no room for q2" in directives[-1].withheld[-1].reason
 
 
+def test_nodes_are_filled_to_the_target_and_not_beyond() -> None:
+    cluster = Cluster("a", "b", "c")
+    for i in range(12):
+        cluster.add(f"q{i}", "abc"[i % 3], 0.1)
+    run(cluster, Coordinator(replace(QUICK, lower=0.5)), 8)
+    loads = [host.utilisation for host in cluster.view().hosts]
+    assert len(loads) == 2
+    assert max(loads) <= QUICK.target + 1e-9
+
+
 def test_the_minimum_of_nodes_stays() -> None:
     cluster = Cluster("a", "b").add("q1", "a", 0.1)
     directives = run(cluster, Coordinator(replace(QUICK, min_nodes=2)), 4)

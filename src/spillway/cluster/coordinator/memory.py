@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from spillway.cluster.actions import ClusterAction, MoveQuery, StartNode, StopNode
 from spillway.cluster.coordinator.directive import CoordinatorSettings
-from spillway.cluster.scaling.grace import Streaks
 from spillway.cluster.views import ClusterView
 
 
@@ -32,7 +31,6 @@ class Memory:
         self.started_s: dict[str, float] = {}  # node that was asked for -> when it ran
         self.moved_s: dict[str, float] = {}  # query -> when its last move ended
         self.emptying: set[str] = set()
-        self._over, self._idle = Streaks(), Streaks()
         self.overloaded_for: dict[str, int] = {}
         self.idle_for: dict[str, int] = {}
 
@@ -50,14 +48,10 @@ class Memory:
 
     def count(self, load: dict[str, float]) -> None:
         """Reports in a row that a node has been overloaded or idle."""
-        self.overloaded_for = {
-            node: self._over.count(node, value > self._settings.upper)
-            for node, value in load.items()
-        }
-        self.idle_for = {
-            node: self._idle.count(node, value < self._settings.lower)
-            for node, value in load.items()
-        }
+        upper, lower = self._settings.upper, self._settings.lower
+        over, idle = self.overloaded_for, self.idle_for
+        self.overloaded_for = {n: over.get(n, 0) + 1 if v > upper else 0 for n, v in load.items()}
+        self.idle_for = {n: idle.get(n, 0) + 1 if v < lower else 0 for n, v in load.items()}
 
     def expect(self, action: ClusterAction, now_s: float) -> None:
         """Remember an action that is asked for now."""

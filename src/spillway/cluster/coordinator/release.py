@@ -66,7 +66,7 @@ def _places(round_: Round, host: HostView) -> list[tuple[QueryView, Place]] | st
     found: list[tuple[QueryView, Place]] = []
     taken: list[Taken] = []
     for query in queries:
-        place = room.best_place(query, node, closed)
+        place = room.best_place(query, node, closed, round_.settings.target)
         if place is None:
             break
         taken.append(room.take(query, node, place.node))

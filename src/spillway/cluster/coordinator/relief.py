@@ -2,6 +2,10 @@
 
 What leaves: lower priority first, stateless before stateful, and of those the one query that is
 just heavy enough, or else the heaviest. Nodes where a higher priority suffers choose first.
+
+Where it goes, in this order: nodes with room below the target; new nodes; when the budget is spent,
+nodes with room below the upper threshold; and for what matters more than what runs there, nodes
+with room at the cost of lower priorities.
 """
 
 from math import ceil
@@ -21,8 +25,12 @@ def relieve(round_: Round) -> None:
         if memory.overloaded_for.get(host.name, 0) >= settings.patience_reports
     ]
     hosts.sort(key=lambda h: (-_suffering_priority(h), -round_.room.load(h.name), h.name))
-    unplaced = {host.name: _relieve_host(round_, host) for host in hosts}
-    _start_nodes(round_, {node: cores for node, cores in unplaced.items() if cores > 0.0})
+    unplaced = [(h, _relieve_host(round_, h, settings.target)) for h in hosts]
+    without_place = {host.name: cores for host, cores in unplaced if cores > 0.0}
+    if without_place and not _start_nodes(round_, without_place):
+        for host in (host for host, cores in unplaced if cores > 0.0):
+            _relieve_host(round_, host, settings.upper)
+            _displace(round_, host)
 
 
 def _suffering_priority(host: HostView) -> int:
@@ -31,7 +39,7 @@ def _suffering_priority(host: HostView) -> int:
     return max(suffering, default=0)
 
 
-def _relieve_host(round_: Round, host: HostView) -> float:
+def _relieve_host(round_: Round, host: HostView, fill_to: float) -> float:
     """Move queries off until the node is at its target; returns cores that found no place."""
     room, node = round_.room, host.name
     cores = host.capacity.cpu_cores
@@ -49,7 +57,7 @@ def _relieve_host(round_: Round, host: HostView) -> float:
             round_.infeasible(node, f"{why}: no further query can leave")
             break
         candidates.remove(query)
-        place = room.best_place(query, node, round_.closed)
+        place = room.best_place(query, node, round_.closed, fill_to)
         if place is None:
             unplaced += room.relief_cores(query, node)
         elif not round_.move(query, node, place, f"{why}: {_rank(query)}"):
@@ -86,28 +94,24 @@ def _rank(query: QueryView) -> str:
     return f"{query.name} is the least important there (priority {query.priority})"
 
 
-def _start_nodes(round_: Round, unplaced: dict[str, float]) -> None:
-    """Enough nodes for what found no place, less what is already starting; else displace."""
-    if not unplaced:
-        return
+def _start_nodes(round_: Round, unplaced: dict[str, float]) -> bool:
+    """Enough nodes for what found no place, less what is already coming; False when vetoed."""
     _reopen(round_, unplaced)
     view, settings = round_.view, round_.settings
     template = view.host_template or view.running[0].capacity
-    per_node = settings.target * template.cpu_cores
+    cores = sum(unplaced.values())
     coming = len(set(round_.memory.starts) | {host.name for host in view.starting})
-    wanted = ceil(sum(unplaced.values()) / per_node) - coming
-    names = ", ".join(sorted(unplaced))
-    nodes = len(view.running)
+    wanted = ceil(cores / (settings.target * template.cpu_cores)) - coming
+    nodes = len(view.running) + coming
     for number in range(wanted):
-        node = _fresh_name(round_)
         action = StartNode(
-            node=node,
-            reason=f"{sum(unplaced.values()):.2f} cores of {names} find no place",
+            node=_fresh_name(round_),
+            reason=f"{cores:.2f} cores of {', '.join(sorted(unplaced))} find no place",
             expected=round_.effect("hosts", "cluster", nodes + number, nodes + number + 1),
         )
         if not round_.ask(action, "cluster"):
-            _displace(round_, unplaced)
-            return
+            return False
+    return True
 
 
 def _reopen(round_: Round, unplaced: dict[str, float]) -> None:
@@ -119,35 +123,30 @@ def _reopen(round_: Round, unplaced: dict[str, float]) -> None:
     round_.memory.emptying -= wanted_again
 
 
-def _displace(round_: Round, unplaced: dict[str, float]) -> None:
-    """No node to be had: an important query may go where only lower priorities stand in its way.
+def _displace(round_: Round, host: HostView) -> None:
+    """An important query may go where only lower priorities stand in its way.
 
-    There the quotas then shed them in its place: priorities hold across nodes.
+    There the quotas then shed them in its place: priorities hold across nodes. Not when a lower
+    priority on the same node still has something to give: then quotas are enough.
     """
-    for node in sorted(unplaced):
-        host = round_.view.host(node)
-        suffering = _suffering_priority(host)
-        mine = [q for q in round_.room.queries_on(node) if q.priority == suffering]
-        for query in sorted(mine, key=lambda q: (round_.room.stateful(q, node), q.name)):
-            if round_.room.load(node) <= round_.settings.upper or _crowded_by_lower(host):
-                break
-            place = round_.room.best_place(query, node, round_.memory.emptying, displace=True)
-            if place is not None and not round_.movable(query, node):
-                _move_displacing(round_, query, node, place)
-        if round_.room.load(node) > round_.settings.upper:
-            round_.infeasible(node, f"{unplaced[node]:.2f} cores find no place: they are shed")
+    room, node, settings = round_.room, host.name, round_.settings
+    suffering = _suffering_priority(host)
+    at_least = sum(c.load for c in host.classes if c.priority >= suffering)
+    mine = [q for q in room.queries_on(node) if q.priority == suffering and at_least > 1.0]
+    for query in sorted(mine, key=lambda q: (room.stateful(q, node), q.name)):
+        if room.load(node) <= settings.upper or round_.movable(query, node):
+            continue
+        closed = round_.memory.emptying
+        place = room.best_place(query, node, closed, settings.target, displace=True)
+        if place is not None:
+            _move_displacing(round_, query, node, place)
+    if room.load(node) > settings.upper:
+        round_.infeasible(node, f"stays at {room.load(node):.2f}: no place for more, it sheds")
 
 
 def _move_displacing(round_: Round, query: QueryView, node: str, place: Place) -> None:
     why = f"{node} sheds priority {query.priority} and no node can be started"
     round_.move(query, node, place, why)
-
-
-def _crowded_by_lower(host: HostView) -> bool:
-    """A lower priority on the same node still has something to give: quotas are enough."""
-    suffering = _suffering_priority(host)
-    at_least = sum(c.load for c in host.classes if c.priority >= suffering)
-    return at_least <= 1.0
 
 
 def _fresh_name(round_: Round) -> str:

@@ -1,9 +1,8 @@
 """Loads as they will be once everything under way has arrived, and where a query would fit."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-from spillway.cluster.coordinator.directive import CoordinatorSettings
 from spillway.cluster.coordinator.memory import Memory
 from spillway.cluster.scaling.demand import demand_cores
 from spillway.cluster.views import NOTHING, ClusterView, OperatorView, QueryView, Resources
@@ -32,22 +31,19 @@ class Taken:
 class Room:
     """One decision's picture of the cluster, kept up to date while the decision is being made."""
 
-    def __init__(self, view: ClusterView, memory: Memory, settings: CoordinatorSettings) -> None:
-        self._view, self._settings = view, settings
+    def __init__(self, view: ClusterView, memory: Memory) -> None:
+        self._view = view
         demand = demand_cores(view)
-        self._operators = {
-            op.name: replace(op, use=replace(op.use, cpu_cores=demand.get(op.name, 0.0)))
-            for op in view.operators.values()
-        }
+        self._needs = {name: _need(op, demand) for name, op in view.operators.items()}
         self._priority = {query.name: query.priority for query in view.queries}
-        self.sharers = {op.name: set(op.queries) for op in self._operators.values()}
+        self.sharers = {name: set(op.queries) for name, op in view.operators.items()}
         self._hosts = {host.name: host for host in view.running}
         self._use = {
-            host.name: sum((self._operators[op.name].use for op in host.operators), NOTHING)
+            host.name: sum((self._needs[op.name] for op in host.operators), NOTHING)
             for host in view.running
         }
         self._arriving: dict[str, list[tuple[int, Resources]]] = {}
-        self._signatures: dict[str, set[str | None]] = {
+        self._signatures: dict[str, set[str]] = {
             host.name: set(host.signatures) for host in view.running
         }
         for name, move in memory.moves.items():
@@ -68,7 +64,7 @@ class Room:
     def own_parts(self, query: QueryView, node: str) -> list[OperatorView]:
         """The query's operators on a node."""
         on_node = self._view.host_of
-        return [self._operators[name] for name in query.operators if on_node.get(name) == node]
+        return [self._view.operators[name] for name in query.operators if on_node.get(name) == node]
 
     def shared_parts(self, query: QueryView, node: str) -> list[OperatorView]:
         """Those of them that other queries use too, after the moves decided so far."""
@@ -79,10 +75,17 @@ class Room:
 
     def relief_cores(self, query: QueryView, node: str) -> float:
         """What leaves with the query: shared parts stay for the others."""
-        return _cores(op for op in self.own_parts(query, node) if len(self.sharers[op.name]) <= 1)
+        return self._cores(
+            op for op in self.own_parts(query, node) if len(self.sharers[op.name]) <= 1
+        )
 
     def best_place(
-        self, query: QueryView, source: str, closed: set[str], displace: bool = False
+        self,
+        query: QueryView,
+        source: str,
+        closed: set[str],
+        fill_to: float,
+        displace: bool = False,
     ) -> Place | None:
         """Most operators to share, then the fullest node that still has room, then by name."""
         parts = self.own_parts(query, source)
@@ -91,24 +94,25 @@ class Room:
             if node == source or node in closed:
                 continue
             new = [op for op in parts if op.signature not in self._signatures[node]]
-            left_cores = self._left_cores(node, new, query.priority if displace else None)
+            against = query.priority if displace else None
+            left_cores = self._left_cores(node, new, fill_to, against)
             if left_cores is not None:
-                found.append((_cores(new) - _cores(parts), left_cores, node))
+                found.append((self._cores(new) - self._cores(parts), left_cores, node))
         if not found:
             return None
         saved, _, node = min(found)
         return Place(node=node, shared_cores=-saved, displaces=displace)
 
     def _left_cores(
-        self, node: str, new: list[OperatorView], displacing: int | None
+        self, node: str, new: list[OperatorView], fill_to: float, displacing: int | None
     ) -> float | None:
-        """Cores left below the target with these operators on top; None when they do not fit."""
+        """Cores left below `fill_to` with these operators on top; None when they do not fit."""
         capacity = self._hosts[node].capacity
         taken = self._use[node] if displacing is None else self._use_at_least(node, displacing)
-        left = self._settings.target * capacity.cpu_cores - taken.cpu_cores - _cores(new)
+        left = fill_to * capacity.cpu_cores - taken.cpu_cores - self._cores(new)
         if left < -1e-9:  # first, because it decides most of the time
             return None
-        fits = sum((op.use for op in new), NOTHING).fits_in(capacity - taken)
+        fits = sum((self._needs[op.name] for op in new), NOTHING).fits_in(capacity - taken)
         return left if fits else None
 
     def take(self, query: QueryView, source: str, destination: str) -> Taken:
@@ -117,13 +121,14 @@ class Room:
         for op in self.own_parts(query, source):
             self.sharers[op.name].discard(query.name)
             if source in self._use and not self.sharers[op.name]:
-                self._use[source] = self._use[source] - op.use
+                self._use[source] = self._use[source] - self._needs[op.name]
                 left.append(op)
             if destination in self._use and op.signature not in self._signatures[destination]:
-                self._use[destination] = self._use[destination] + op.use
+                self._use[destination] = self._use[destination] + self._needs[op.name]
                 joined.append(op)
-        self._signatures.get(destination, set()).update(op.signature for op in joined)
-        arriving = sum((op.use for op in joined), NOTHING)
+        known = (op.signature for op in joined if op.signature is not None)
+        self._signatures.get(destination, set()).update(known)
+        arriving = sum((self._needs[op.name] for op in joined), NOTHING)
         self._arriving.setdefault(destination, []).append((query.priority, arriving))
         return Taken(query=query, source=source, destination=destination, left=left, joined=joined)
 
@@ -132,23 +137,31 @@ class Room:
         for op in self.own_parts(taken.query, taken.source):
             self.sharers[op.name].add(taken.query.name)
         for op in taken.left:
-            self._use[taken.source] = self._use[taken.source] + op.use
+            self._use[taken.source] = self._use[taken.source] + self._needs[op.name]
         for op in taken.joined:
-            self._use[taken.destination] = self._use[taken.destination] - op.use
-            self._signatures[taken.destination].discard(op.signature)
+            self._use[taken.destination] = self._use[taken.destination] - self._needs[op.name]
+            if op.signature is not None:
+                self._signatures[taken.destination].discard(op.signature)
         self._arriving[taken.destination].pop()
+
+    def _cores(self, operators: Iterable[OperatorView]) -> float:
+        return sum(self._needs[op.name].cpu_cores for op in operators)
 
     def _use_at_least(self, node: str, priority: int) -> Resources:
         """What operators of this priority and above take on a node."""
-        operators = (self._operators[op.name] for op in self._hosts[node].operators)
         important = (
-            op.use
-            for op in operators
+            self._needs[op.name]
+            for op in self._hosts[node].operators
             if max((self._priority.get(q, 0) for q in op.queries), default=0) >= priority
         )
         arriving = (use for p, use in self._arriving.get(node, ()) if p >= priority)
         return sum(arriving, sum(important, NOTHING))
 
 
-def _cores(operators: Iterable[OperatorView]) -> float:
-    return sum(op.use.cpu_cores for op in operators)
+def _need(operator: OperatorView, demand: Mapping[str, float]) -> Resources:
+    """What an operator wants: its use, with the CPU that a full node may hide."""
+    return Resources(
+        cpu_cores=demand.get(operator.name, operator.use.cpu_cores),
+        memory_mb=operator.use.memory_mb,
+        network_mb_per_s=operator.use.network_mb_per_s,
+    )

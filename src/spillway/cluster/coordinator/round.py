@@ -17,7 +17,7 @@ from spillway.cluster.views import ClusterView, QueryView
 class Round:
     def __init__(self, view: ClusterView, memory: Memory, settings: CoordinatorSettings) -> None:
         self.view, self.memory, self.settings = view, memory, settings
-        self.room = Room(view, memory, settings)
+        self.room = Room(view, memory)
         self.actions: list[ClusterAction] = []
         self.withheld: list[Withheld] = []
 
