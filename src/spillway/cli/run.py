@@ -42,9 +42,12 @@ def run(
     root = folder or Path(".spillway") / flow_file.stem
     errors.print("starting Spark (8-10 s)", highlight=False)
     from spillway.plants.spark.application import Application, Folder
+    from spillway.plants.spark.pools import pool_settings
     from spillway.plants.spark.session import open_session
 
-    config = {key: str(value) for key, value in flow.spark.config.items()}
+    priorities = {name: c.priority for name, c in flow.classes.items()}
+    given = {key: str(value) for key, value in flow.spark.config.items()}
+    config = {**pool_settings(priorities, root), **given}
     spark = open_session(master or flow.spark.master, config, name=f"spillway {flow_file.stem}")
     try:
         application = Application(flow, spark, Folder(root=root.absolute()))

@@ -37,6 +37,7 @@ RESTART_WINDOW_S = 300.0
 STOP_WAIT_S = (
     10.0  # for batches in flight; a longer one is cut short and replayed at the next start
 )
+SHORT_TASKS = 4  # per core and batch, with several classes: a task cannot be interrupted
 CHANGEABLE = ("priority", "delay", "lend")
 AT_THE_GATE = ("predictive", "none", "fixed")  # laws that the gate runs at every batch
 
@@ -177,6 +178,7 @@ class Application:
         for stream in self._streams[name]:
             self._gate(name, query, stream).createOrReplaceTempView(stream)
         frame = self._spark.sql(query.sql)
+        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.class_name)
         return sinks.start(frame, name, query, str(self.folder.checkpoint(name)))
 
     def _gate(self, name: str, query: Query, stream_name: str) -> DataFrame:
@@ -211,6 +213,9 @@ class Application:
             options["heartbeat"] = stream.event_time
         if len(self._streams[name]) > 1:
             options["joint"] = name
+        if len(self.classes) > 1 and "parallelism" not in options:
+            cores = self._spark.sparkContext.defaultParallelism
+            options["parallelism"] = str(cores * SHORT_TASKS)
         return options
 
     def _on_progress(self, progress: BatchProgress) -> None:
