@@ -71,8 +71,6 @@ class NetworkPlant:
         self.engine = engine or Engine()
         self.now_s = 0.0  # when the processor is free again
         self._time_s = 0.0  # until when the plant was advanced
-        self.executions = 0  # one tuple through one operator
-        self.activations = 0
         self._seed = seed
         self._rng = np.random.default_rng([seed, len(network.operators)])
         self._cost_trace, self._background = cost_trace, checked_background(background)
@@ -88,6 +86,8 @@ class NetworkPlant:
         )
         self._rules = {name: UniformRule(keep_ppm=PPM, seed=seed) for name in self.classes}
         self._ready = 0
+        self._charge = self._scheduler.charge
+        self._overhead_s = self.engine.overhead_s
         self._debt_s = 0.0  # bookkeeping for dropped tuples, paid before anything else runs
         self._change_s = -1.0
         self._timeline = Timeline([], [], [])
@@ -102,7 +102,7 @@ class NetworkPlant:
         ]
         for node in self.nodes:
             node.readers = [self.nodes[r] for r in network.readers(node.operator.name)]
-            node.capacity = engine.queue_tuples
+            node.capacity, node.activation_s = engine.queue_tuples, engine.activation_s
             node.exit_code = 2 * class_index[node.operator.class_name]
         self._by_bit: list[Node] = []
         for bit, (index, turn) in enumerate(self._scheduler.plan(network, engine.batch_tuples)):
@@ -118,6 +118,15 @@ class NetworkPlant:
                         " put a source operator behind each of them"
                     )
                 node.source = source
+
+    @property
+    def executions(self) -> int:
+        """One execution is one tuple through one operator."""
+        return self._monitor.executions + sum(node.processed for node in self.nodes)
+
+    @property
+    def activations(self) -> int:
+        return sum(node.activations for node in self.nodes)
 
     # -- virtual time
 
@@ -198,49 +207,51 @@ class NetworkPlant:
 
     def _activate(self, node: Node) -> None:
         """One turn of one operator: take a batch, pay for it, hand the results on."""
-        queue = node.queue
+        queue, readers = node.queue, node.readers
         length = len(queue)
         count = length if length < node.turn_tuples else node.turn_tuples
-        for reader in node.readers:
-            room = reader.capacity - len(reader.queue)
-            if room < count * node.most_results:
-                count = room // node.most_results
-                if count <= 0 and reader.queue:
-                    self._ready &= ~node.mask
-                    reader.blocked |= node.mask
+        for reader in readers:
+            if reader.capacity - len(reader.queue) < count * node.most_results:
+                count = self._fitting(node, reader)
+                if not count:
                     return
-                count = count or 1  # more results than fit into any queue: one tuple at a time
         taken = queue[:count]
         del queue[:count]
-        spent_s = self.engine.activation_s + node.cost_s * self._factor * count
-        self.now_s += (spent_s + self.engine.overhead_s) / self._speed
+        spent_s = node.activation_s + node.cost_s * self._factor * count
+        self.now_s += (spent_s + self._overhead_s) / self._speed
         results = node.work(taken, self.now_s)
+        node.activations += 1
         node.processed += count
         node.produced += len(results)
         node.busy_s += spent_s
-        self.executions += count
-        self.activations += 1
-        self._scheduler.charge(node.bit, spent_s)
+        self._charge(node.bit, spent_s)
         if not queue:
             self._ready &= ~node.mask
         if results:
-            self._hand_on(node, results)
+            if readers:
+                for reader in readers:
+                    reader.queue.extend(results)
+                    self._ready |= reader.mask
+                if len(readers) > 1:
+                    self.log.fork(results, len(readers) - 1)
+            else:
+                self.log.leave(results, self.now_s, node.exit_code + 1)
         if node.blocked:
             self._ready |= node.blocked
             node.blocked = 0
         if length >= node.capacity and node.source is not None and node.source.waiting:
             self._forward(node.source)
 
-    def _hand_on(self, node: Node, results: list[int]) -> None:
-        readers = node.readers
-        if not readers:
-            self.log.leave(results, self.now_s, node.exit_code + 1)
-            return
-        for reader in readers:
-            reader.queue.extend(results)
-            self._ready |= reader.mask
-        if len(readers) > 1:
-            self.log.fork(results, len(readers) - 1)
+    def _fitting(self, node: Node, reader: Node) -> int:
+        """How many tuples can be taken so that the results fit; 0: blocked until `reader` runs."""
+        count = (reader.capacity - len(reader.queue)) // node.most_results
+        if count > 0:
+            return count
+        if not reader.queue:
+            return 1  # more results than any queue holds: one tuple at a time
+        self._ready &= ~node.mask
+        reader.blocked |= node.mask
+        return 0
 
     # -- the plant's two ends of the control loop
 

@@ -42,6 +42,7 @@ class Monitor:
             for source in self._inputs[name]:
                 self._class_of[source.ids] = i
         self._time_s = 0.0
+        self.executions = 0  # up to the last measurement
         self._finished_before = dict.fromkeys(classes, 0)
 
     def settle(self) -> None:
@@ -78,6 +79,7 @@ class Monitor:
             self._measure(state, coefficients, time_s, period_s) for state in self._classes.values()
         ]
         for node in self._nodes:
+            self.executions += node.processed
             node.processed = node.produced = 0
             node.busy_s = 0.0
         return found

@@ -4,7 +4,7 @@ from collections import deque
 from itertools import compress
 
 from spillway.plants.sim.departures import DepartureLog
-from spillway.plants.sim.draws import Coins, Draws
+from spillway.plants.sim.draws import Draws
 from spillway.plants.sim.inputs import Input
 from spillway.plants.sim.network import Operator
 
@@ -19,6 +19,7 @@ class Node:
         self.readers: list[Node] = []
         self.source: Input | None = None
         self.cost_s = operator.cost_s
+        self.activation_s = 0.0
         self.most_results = 1  # per tuple
         self.capacity = 1
         self.turn_tuples = 1
@@ -26,7 +27,8 @@ class Node:
         self.mask = 1
         self.blocked = 0  # bits of the operators that wait for room in this queue
         self.exit_code = 0
-        self.processed = 0
+        self.activations = 0
+        self.processed = 0  # since the last measurement, like the following two
         self.produced = 0
         self.busy_s = 0.0
 
@@ -42,16 +44,30 @@ class Node:
 class FilterNode(Node):
     """Each tuple passes with the operator's selectivity."""
 
-    def __init__(self, operator: Operator, log: DepartureLog, coins: Coins) -> None:
+    def __init__(self, operator: Operator, log: DepartureLog, draws: Draws) -> None:
         super().__init__(operator, log)
-        self._coins = coins
+        self._draws = draws
+        self._passes: list[bool] = []  # drawn in advance, for whole blocks of tuples
+        self._fails: list[bool] = []
+        self._next = 0
 
     def work(self, taken: list[int], now_s: float) -> list[int]:
-        heads, tails = self._coins.take(len(taken))
-        passed = list(compress(taken, heads))
+        start = self._next
+        stop = start + len(taken)
+        if stop > len(self._passes):
+            self._draw(start, len(taken))
+            start, stop = 0, len(taken)
+        self._next = stop
+        passed = list(compress(taken, self._passes[start:stop]))
         if len(passed) < len(taken):
-            self.log.leave(list(compress(taken, tails)), now_s, self.exit_code)
+            failed = list(compress(taken, self._fails[start:stop]))
+            self.log.leave(failed, now_s, self.exit_code)
         return passed
+
+    def _draw(self, used: int, needed: int) -> None:
+        fresh = self._draws.block(needed) < self.operator.selectivity
+        self._passes = self._passes[used:] + fresh.tolist()
+        self._fails = self._fails[used:] + (~fresh).tolist()
 
 
 class JoinNode(Node):
@@ -136,5 +152,5 @@ def make_node(operator: Operator, index: int, log: DepartureLog, seed: int, olde
     if operator.window is not None or operator.selectivity > 1.0:
         return JoinNode(operator, log, Draws(seed, index))
     if operator.selectivity < 1.0:
-        return FilterNode(operator, log, Coins(seed, index, operator.selectivity))
+        return FilterNode(operator, log, Draws(seed, index))
     return Node(operator, log)
