@@ -46,7 +46,7 @@ class BatchPlanner:
         self.correction = 0.0
         self._limited = False
         self._peak_tuples = 0.0
-        self._last: BatchRecord | None = None
+        self._last_rate_per_s = 0.0  # tuples kept over duration, of the last batch
 
     def observe(
         self, batches: Sequence[BatchRecord], delay_s: float | None, target: Target
@@ -55,7 +55,8 @@ class BatchPlanner:
         for batch in batches:
             self.model.learn(batch)
             self._peak_tuples = max(self._peak_tuples * _PEAK_MEMORY, float(batch.kept_tuples))
-            self._last = batch
+            if batch.duration_s > 0.0:
+                self._last_rate_per_s = batch.kept_tuples / batch.duration_s
         if batches and delay_s is not None and self._limited:
             self._correct(delay_s / target.delay_s - _AIM, target)
 
@@ -95,10 +96,7 @@ class BatchPlanner:
         That holds for every o, c and s from zero up, so an overestimated cost cannot keep batches
         so small that nothing more is ever learned about it.
         """
-        if self._last is None or self._last.duration_s <= 0.0:
-            return 0
-        careful = 1.0 - 2.0 * self.model.noise
-        return int(self._last.kept_tuples * careful * length_s / self._last.duration_s)
+        return int((1.0 - 2.0 * self.model.noise) * self._last_rate_per_s * length_s)
 
     def _planned(self, tuples: int, waiting: int, why: str) -> Plan:
         self._limited = tuples < waiting
@@ -114,14 +112,15 @@ class BatchPlanner:
         self.correction = min(max(low, self.correction - gain * clipped), high)
 
     def to_dict(self) -> dict[str, int | str]:
-        numbers = f"{self.correction!r} {self._peak_tuples!r}"
+        numbers = f"{self.correction!r} {self._peak_tuples!r} {self._last_rate_per_s!r}"
         return {**self.model.to_dict(), "limited": int(self._limited), "planner": numbers}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, int | str]) -> "BatchPlanner":
         planner = cls(BatchModel.from_dict(stored))
-        correction, peak = str(stored["planner"]).split()
-        planner.correction, planner._peak_tuples = float(correction), float(peak)
+        correction, peak, rate = (float(word) for word in str(stored["planner"]).split())
+        planner.correction, planner._peak_tuples = correction, peak
+        planner._last_rate_per_s = rate
         planner._limited = bool(stored["limited"])
         return planner
 
