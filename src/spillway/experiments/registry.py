@@ -5,7 +5,11 @@ from importlib import import_module
 from spillway.errors import unknown_name
 from spillway.experiments.report import Experiment
 
-MODULES: tuple[str, ...] = ()  # each has EXPERIMENTS, a tuple of Experiment
+MODULES: tuple[str, ...] = (
+    "ctrl.model",
+    "ctrl.longterm",
+    "ctrl.sweeps",
+)  # each has EXPERIMENTS, a tuple of Experiment
 
 
 def all_experiments() -> dict[str, Experiment]:
