@@ -1,6 +1,6 @@
 """One Kafka broker (KRaft, a single node) on loopback, for tests and benchmarks.
 
-The jars come from Maven; `Unavailable` says in one line why there is no broker here.
+The jars come from Maven; `UnavailableError` says in one line why there is no broker here.
 """
 
 import os
@@ -41,7 +41,7 @@ log.cleaner.backoff.ms=500
 """
 
 
-class Unavailable(Exception):
+class UnavailableError(Exception):
     """Why a broker cannot be started here."""
 
 
@@ -118,18 +118,18 @@ def classpath() -> str:
             return known
     maven = shutil.which("mvn")
     if maven is None:
-        raise Unavailable("no Kafka broker: Maven ('mvn') is not on the PATH")
+        raise UnavailableError("no Kafka broker: Maven ('mvn') is not on the PATH")
     CLASSPATH.parent.mkdir(exist_ok=True)
     goal = ["dependency:build-classpath", f"-Dmdep.outputFile={CLASSPATH}"]
     try:
         command = [maven, "-q", "-B", "-f", str(HERE / "pom.xml"), *goal]
         done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     except subprocess.TimeoutExpired:
-        raise Unavailable("no Kafka broker: Maven did not resolve its jars in 240 s") from None
+        raise UnavailableError("no Kafka broker: Maven did not resolve its jars in 240 s") from None
     if done.returncode != 0:
         errors = [line for line in done.stdout.splitlines() if "ERROR" in line]
         reason = errors[0] if errors else f"exit code {done.returncode}"
-        raise Unavailable(f"no Kafka broker: Maven cannot resolve its jars: {reason}")
+        raise UnavailableError(f"no Kafka broker: Maven cannot resolve its jars: {reason}")
     return CLASSPATH.read_text()
 
 
@@ -137,7 +137,7 @@ def _java(main: str, *arguments: str) -> list[str]:
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java")
     if java is None:
-        raise Unavailable("no Kafka broker: Java is not on the PATH")
+        raise UnavailableError("no Kafka broker: Java is not on the PATH")
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
     memory = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
     return [java, *memory, quiet, "-cp", classpath(), main, *arguments]

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from spillway.clock import WallClock
 from spillway.errors import SpillwayError
 from spillway.logs import options as opt
 from spillway.logs.dead_letters import SAMPLES_PER_SPAN, DeadLetters, Malformed
@@ -72,7 +73,7 @@ class KafkaLog:
     def arrivals(self, span: Span) -> ArrivalCurve:
         history = self._histories.setdefault(span.partition, WatermarkHistory())
         if span.tuples and (history.first is None or span.start < history.first):
-            history.seed(self._older_points(span, history))
+            history.seed(self._older_samples(span, history))
         return history.curve(span.start, span.stop)
 
     def read(self, span: Span, wanted: npt.NDArray[np.int64] | None) -> Iterator[pa.RecordBatch]:
@@ -118,19 +119,14 @@ class KafkaLog:
         batch = pa.RecordBatch.from_arrays(arrays, schema=with_arrival(self._schema))
         return batch, malformed
 
-    def _older_points(self, span: Span, history: WatermarkHistory) -> list[tuple[int, float]]:
-        """Points of the time before the first sample, from offsets by time."""
-        first_s = self._first_time_s(span)
-        last_s = history.first_time_s if history.first is not None else first_s
-        if first_s is None or last_s is None or last_s <= first_s:
-            return [(span.start, first_s if first_s is not None else last_s or 0.0)]
-        times_s = [float(t) for t in np.linspace(first_s, last_s, _SEED_POINTS)[1:-1]]
+    def _older_samples(self, span: Span, history: WatermarkHistory) -> list[tuple[int, float]]:
+        """Watermarks of the time before the first sample, from offsets by time."""
+        last_s = history.first_time_s if history.first is not None else WallClock().now_s()
+        first_s = min(self._first_time_s(span) or last_s, last_s)
+        times_s = np.linspace(first_s, last_s, _SEED_POINTS)[1:-1].tolist()
         offsets = self._watch.first_at_or_after(span.partition, times_s)
-        points = {span.start: first_s}
-        for offset, time_s in zip(offsets, times_s, strict=True):
-            if offset > max(points):
-                points[offset] = time_s
-        return sorted(points.items())
+        passed = [pair for pair in zip(offsets, times_s, strict=True) if pair[0] >= span.start]
+        return [(span.start, first_s), *passed]
 
     def _first_time_s(self, span: Span) -> float | None:
         with borrowed_reader(self._config) as reader:

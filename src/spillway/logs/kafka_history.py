@@ -30,10 +30,11 @@ class WatermarkHistory:
 
     def record(self, position: int, now_s: float) -> None:
         """The next position to be written is `position` now."""
+        if self._times_s and now_s < max(self._times_s[-1], self._quiet_until_s or 0.0):
+            self._set_back(now_s)
         if self._positions and position <= self._positions[-1]:
-            self._quiet_until_s = max(now_s, self._times_s[-1])
+            self._quiet_until_s = now_s
             return
-        now_s = max(now_s, self._quiet_until_s or now_s, *self._times_s[-1:])
         if self._quiet_until_s is not None and position > self._positions[-1] + 1:
             burst = position - self._positions[-1]
             first_s = self._quiet_until_s + (now_s - self._quiet_until_s) / burst
@@ -42,11 +43,13 @@ class WatermarkHistory:
         self._quiet_until_s = None
 
     def seed(self, points: list[tuple[int, float]]) -> None:
-        """Points older than the first sample, in order of position."""
-        for position, time_s in reversed(points):
-            if not self._positions or position < self._positions[0]:
-                self._positions.insert(0, position)
-                self._times_s.insert(0, min(time_s, *self._times_s[:1], time_s))
+        """Samples older than the first one, in order of time."""
+        known = list(zip(self._positions, self._times_s, strict=True))
+        self._positions, self._times_s, quiet_until_s = [], [], self._quiet_until_s
+        self._quiet_until_s = None
+        for position, time_s in points + known:
+            self.record(position, time_s)
+        self._quiet_until_s = quiet_until_s
 
     def curve(self, start: int, stop: int) -> ArrivalCurve:
         """The known points inside the span and interpolated ones at its ends."""
@@ -55,6 +58,12 @@ class WatermarkHistory:
         inside = positions[(positions > start) & (positions < stop)]
         points = np.unique(np.concatenate(([start], inside, [stop]))).astype(np.int64)
         return ArrivalCurve(positions=points, times_s=np.interp(points, positions, times_s))
+
+    def _set_back(self, now_s: float) -> None:
+        """The clock was set back: nothing has arrived later than now."""
+        self._times_s = [min(time_s, now_s) for time_s in self._times_s]
+        if self._quiet_until_s is not None:
+            self._quiet_until_s = min(self._quiet_until_s, now_s)
 
     def _append(self, position: int, time_s: float) -> None:
         self._positions.append(position)

@@ -86,9 +86,8 @@ class ReplayLog:
 
     @cached_property
     def _timetable(self) -> Timetable:
-        units_per_s = _UNITS_PER_S[self._unit] * self._speed
-        file = str(self._path), _version(self._path), self._time
-        return _timetable(*file, units_per_s, self._loop, opt.start_us(self._options))
+        file = str(self._path), _version(self._path), self._time, self._unit
+        return _timetable(*file, self._speed, self._loop, opt.start_us(self._options))
 
 
 def _version(path: Path) -> tuple[int, int]:
@@ -102,41 +101,42 @@ def _version(path: Path) -> tuple[int, int]:
 
 @lru_cache(maxsize=8)
 def _timetable(
-    path: str, version: tuple[int, int], time: str, units_per_s: float, loop: bool, start_us: int
+    path: str,
+    version: tuple[int, int],
+    time: str,
+    unit: str,
+    speed: float,
+    loop: bool,
+    start_us: int,
 ) -> Timetable:
     """A loop starts again one mean gap after the last row."""
-    arrivals_s = _arrivals_s(path, version, time, units_per_s)
+    column = load_table(path, version, time, None).column(time)
+    arrivals_s = _passed_s(column, unit, f"column '{time}' of {path}") / speed
     gap_s = arrivals_s[-1] / max(1, len(arrivals_s) - 1)
     period_s = arrivals_s[-1] + max(gap_s, 1e-6) if loop else None
     return timetable_of_arrivals(start_us, arrivals_s, period_s)
 
 
-def _arrivals_s(
-    path: str, version: tuple[int, int], time: str, units_per_s: float
-) -> npt.NDArray[np.float64]:
-    """Seconds since the first row, which must never decrease."""
-    column = load_table(path, version, time, None).column(time)
+def _passed_s(column: pa.ChunkedArray, unit: str, what: str) -> npt.NDArray[np.float64]:
+    """Seconds since the first row; times must never decrease."""
     if pa.types.is_timestamp(column.type):
-        column, units_per_s = (
-            column.cast(pa.timestamp("us", tz=column.type.tz)).cast(pa.int64()),
-            1e6,
-        )
+        unit = column.type.unit
+        column = column.cast(pa.int64())
     if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-        raise SpillwayError(f"column '{time}' of {path} is {column.type}: it must hold times")
+        raise SpillwayError(f"{what} is {column.type}: it must hold numbers or timestamps")
     if column.null_count:
-        raise SpillwayError(f"column '{time}' of {path} has {column.null_count} empty times")
+        raise SpillwayError(f"{what} has {column.null_count} empty times: every row needs one")
     values = column.to_numpy()
-    steps = np.diff(
-        values.astype(np.float64) if values.dtype.kind == "f" else values.astype(np.int64)
-    )
+    signed = values.astype(np.float64 if values.dtype.kind == "f" else np.int64)
+    steps = np.diff(signed)
     broken = np.flatnonzero(~(steps >= 0))
     if len(broken):
         row = int(broken[0]) + 1
         raise SpillwayError(
-            f"column '{time}' of {path} decreases at row {row}, from {values[row - 1]} to"
-            f" {values[row]}: sort the file by time"
+            f"{what} decreases at row {row}, from {values[row - 1]} to {values[row]}:"
+            " sort the file by time"
         )
-    return np.concatenate(([0.0], np.cumsum(steps))) / units_per_s
+    return np.concatenate(([0.0], np.cumsum(steps))) / _UNITS_PER_S[unit]
 
 
 def _one_chunk(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
