@@ -104,13 +104,13 @@ class Aloma:
         return "normal" if response_s <= 2.0 * self._smallest_s else "under threshold"
 
     def _response(self, measurement: Measurement) -> float:
-        """The measured response time; with nothing completed the last one stands."""
+        """The measured one; with nothing completed the last one stands while something waits."""
         self._periods += 1
         if self._periods % self._refresh_periods == 0:
             self._smallest_s *= 2.0
         response_s = measurement.delay_s
         if response_s is None:
-            return self._previous_s or 0.0
+            return self._previous_s or 0.0 if measurement.queued_load_s > 0.0 else 0.0
         self._smallest_s = min(self._smallest_s, response_s)
         return response_s
 

@@ -45,7 +45,7 @@ class Capabilities:
     tunes_headroom: bool  # returns to the target when a background job takes capacity away
     works_on_shared_operators: bool  # holds the delay where one tuple in gives several out
     independent_of_fairness: bool  # holds the delay of the queries an unfair scheduler puts last
-    recovers: bool  # stops shedding, and drains, after the overload has ended
+    recovers: bool  # soon after an overload nothing is shed and the delay is small
     no_creep: bool  # under mild overload the delay does not grow without bound
 
 
@@ -57,15 +57,15 @@ def _can(pattern: str) -> Capabilities:
 
 CAPABILITIES: Mapping[str, Capabilities] = MappingProxyType(
     {
-        "none": _can("-----x-"),
-        "fixed": _can("----x--"),
+        "none": _can("-------"),
+        "fixed": _can("---xx-x"),
         "aurora": _can("---xxx-"),
         "baseline": _can("xx---xx"),
         "ctrl": _can("xx---xx"),
         "dissp": _can("xxxx-xx"),
         "seamless": _can("xxxx-xx"),
         "aloma": _can("xxxxxxx"),
-        "pid": _can("--xx-xx"),
+        "pid": _can("--xxxxx"),
         "pie": _can("xxxx-xx"),
         "predictive": _can("xxxxxxx"),
     }

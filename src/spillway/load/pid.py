@@ -6,6 +6,8 @@ from spillway.errors import require
 from spillway.load.shares import idle, is_idle, share
 from spillway.model import ADMIT_ALL, Decision, Measurement
 
+_BEHIND = 0.1  # queued load, in shares of a period, that does not come from chance alone
+
 
 class Pid:
     """rate <- rate - Kp error - Ki backlog - Kd slope, in tuples per second.
@@ -74,8 +76,8 @@ def _finished(measurement: Measurement) -> Iterator[tuple[int, float]]:
     if measurement.batches or measurement.completed_tuples == 0:
         return
     # With a queue the pipeline was at work all the time, on these tuples or on something else.
-    queued = measurement.queued_load_s > 0.0
-    seconds = measurement.period_s if queued else measurement.busy_s
+    behind = measurement.queued_load_s > _BEHIND * measurement.period_s
+    seconds = measurement.period_s if behind else measurement.busy_s
     if seconds > 0.0:
         yield measurement.completed_tuples, seconds
 
