@@ -9,6 +9,9 @@ MODULES: tuple[str, ...] = (
     "ctrl.model",
     "ctrl.longterm",
     "ctrl.sweeps",
+    "fit.example",
+    "fit.spread",
+    "fit.topologies",
 )  # each has EXPERIMENTS, a tuple of Experiment
 
 

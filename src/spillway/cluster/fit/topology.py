@@ -26,8 +26,7 @@ Port = tuple[str, str]  # node, input
 
 def exact(value: float | str | Fraction) -> Fraction:
     """The number as it is written: exact(0.1) == exact("1/10")."""
-    number: Fraction = Fraction(str(value))
-    return number
+    return Fraction(str(value))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,7 +39,7 @@ class Output:
 
     @property
     def score_weight(self) -> Fraction:
-        return self.weight * PRIORITY_RATIO**self.priority
+        return self.weight * Fraction(PRIORITY_RATIO) ** self.priority
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
