@@ -12,6 +12,8 @@ MODULES: tuple[str, ...] = (
     "fit.example",
     "fit.spread",
     "fit.topologies",
+    "fugu",
+    "fugu_beyond",
 )  # each has EXPERIMENTS, a tuple of Experiment
 
 

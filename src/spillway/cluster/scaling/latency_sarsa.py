@@ -1,16 +1,18 @@
-"""Reinforcement learning that also looks at latency: the paper's first idea for the future."""
+"""Reinforcement learning that looks at latency too and learns what the paper's cannot."""
+
+from dataclasses import dataclass
 
 import numpy as np
 
-from spillway.cluster.scaling.policy import ScalingSettings
+from spillway.cluster.scaling.policy import Release, ScalingSettings, Wishes
 from spillway.cluster.scaling.sarsa import Sarsa, Situation
 from spillway.cluster.scaling.sarsa_table import (
     STATES,
+    Choice,
     Learning,
     SarsaTable,
     initial_values,
     state_of,
-    utilisation_reward,
 )
 from spillway.cluster.views import ClusterView
 
@@ -18,15 +20,26 @@ LEVELS = 3  # within the delay target, up to twice, beyond
 WORST = 3.0  # delays count up to this many times the target
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Departed:
+    """A release whose outcome, for those that remain, is still to be seen."""
+
+    state: int
+    due_s: float
+
+
 class LatencySarsa(Sarsa):
-    """Sarsa(0) over (utilisation, delay level), rewarded for both.
+    """Sarsa(0) over (utilisation, delay level) with three changes to the paper's.
 
-        r = 1 + decrease of |target - u| / target + decrease of max(0, min(delay / y, 3) - 1)
+    The paper rewards changes: standing still earns 1 wherever a host stands, its value settles at
+    1 / (1 - beta), above everything in the first table, and nothing else is tried again. Here the
+    reward is for where a host stands, so that standing still far from the target loses:
 
-    with y the delay target. At higher levels the table starts with a lower upper threshold
-    (half way to the target, then at it) and less scale in. Rewards are centred where standing
-    still settles, 1 / (1 - beta): in the paper's table every action starts below that, so
-    whatever is tried first only ever gains, and the others are never tried.
+        r = 1 - |target - u| / target - max(0, min(delay / y, 3) - 1),    y the delay target
+
+    The paper forgets a host's table with the host, so no release is ever learnt from. Here hosts
+    share one table, and a release is judged, a grace period later, by the average host that
+    remains. At higher delay levels the first table scales out earlier and in later.
     """
 
     def __init__(
@@ -38,6 +51,36 @@ class LatencySarsa(Sarsa):
     ) -> None:
         super().__init__(settings, learning)
         self._delay_target_s = delay_target_s
+        self._shared = self._new_table()
+        self._departed: list[Departed] = []
+
+    def table(self, host: str) -> SarsaTable:
+        return self._shared
+
+    def decide(self, view: ClusterView, refused: frozenset[str]) -> Wishes:
+        self._learn_from_releases(view)
+        wishes = super().decide(view, refused)
+        due_s = view.time_s + self._settings.grace_s
+        for wish in wishes.wishes:
+            if isinstance(wish, Release):
+                state = self._state(self._taken[wish.host][0])
+                self._departed.append(Departed(state=state, due_s=due_s))
+        return wishes
+
+    def _learn_from_releases(self, view: ClusterView) -> None:
+        due = [one for one in self._departed if one.due_s <= view.time_s]
+        if not due or not view.running:
+            return
+        self._departed = [one for one in self._departed if one not in due]
+        delays = [query.delay_s for query in view.queries if query.delay_s is not None]
+        now = Situation(
+            utilisation=sum(host.utilisation for host in view.running) / len(view.running),
+            delay_s=sum(delays) / len(delays) if delays else 0.0,
+        )
+        state = self._state(now)
+        value = self._shared.value(state, self._shared.best(state))
+        for one in due:
+            self._shared.learn(one.state, Choice.SCALE_IN, self._standing(now), value)
 
     def _situations(self, view: ClusterView) -> dict[str, Situation]:
         delays = {query.name: query.delay_s for query in view.queries}
@@ -50,19 +93,14 @@ class LatencySarsa(Sarsa):
         return found
 
     def _new_table(self) -> SarsaTable:
-        lower, upper, target = (
-            self._settings.lower,
-            self._settings.upper,
-            self._settings.target,
-        )
-        levels = [
+        lower, upper = self._settings.lower, self._settings.upper
+        earlier = (upper + self._settings.target) / 2.0
+        levels = (
             initial_values(lower, upper),
-            initial_values(lower / 2.0, (upper + target) / 2.0),
-            initial_values(lower / 4.0, target),
-        ]
-        rest = 1.0 / (1.0 - self._learning.beta)
-        values = np.concatenate(levels) + (rest - 0.825)
-        return SarsaTable(values, self._learning, rows=STATES)
+            initial_values(lower / 2.0, earlier),
+            initial_values(lower / 4.0, self._settings.target),
+        )
+        return SarsaTable(np.concatenate(levels), self._learning)
 
     def _state(self, situation: Situation) -> int:
         ratio = situation.delay_s / self._delay_target_s
@@ -70,8 +108,9 @@ class LatencySarsa(Sarsa):
         return level * STATES + state_of(situation.utilisation)
 
     def _reward(self, before: Situation, after: Situation) -> float:
-        settled = utilisation_reward(before.utilisation, after.utilisation, self._settings.target)
-        return settled + self._lateness(before) - self._lateness(after)
+        return self._standing(after)
 
-    def _lateness(self, situation: Situation) -> float:
-        return max(0.0, min(situation.delay_s / self._delay_target_s, WORST) - 1.0)
+    def _standing(self, now: Situation) -> float:
+        target = self._settings.target
+        late = max(0.0, min(now.delay_s / self._delay_target_s, WORST) - 1.0)
+        return 1.0 - abs(target - now.utilisation) / target - late

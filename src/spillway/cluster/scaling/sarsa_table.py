@@ -55,13 +55,10 @@ class SarsaTable:
     action. That carries what one state has learnt to states that were not visited yet.
     """
 
-    def __init__(
-        self, values: npt.NDArray[np.float64], learning: Learning, rows: int = STATES
-    ) -> None:
-        """`rows`: how many states make up one scale of utilisations; a table may hold several."""
+    def __init__(self, values: npt.NDArray[np.float64], learning: Learning) -> None:
+        """A table may hold several scales of utilisation, one after the other."""
         self.values = values.copy()
         self._learning = learning
-        self._rows = rows
         self._visits = np.zeros(values.shape[0], dtype=np.int64)
 
     def best(self, state: int) -> Choice:
@@ -87,8 +84,8 @@ class SarsaTable:
         """Cap, never raise: higher states may not prefer a lower action than this state's best,
         lower states may not prefer a higher one."""
         best = self.best(state)
-        start = state - state % self._rows
-        above, below = self.values[state + 1 : start + self._rows], self.values[start:state]
+        start = state - state % STATES
+        above, below = self.values[state + 1 : start + STATES], self.values[start:state]
         for other in Choice:
             if other < best:
                 above[:, other] = np.minimum(above[:, other], above[:, best])
