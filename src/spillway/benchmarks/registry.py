@@ -32,7 +32,7 @@ class Benchmark:
     run: Callable[[BenchSetup], BenchReport]
 
 
-MODULES: tuple[str, ...] = ("decide", "fit")  # each has BENCHMARKS, a tuple of Benchmark
+MODULES: tuple[str, ...] = ("decide", "fit", "simulator")  # each has BENCHMARKS
 
 
 def all_benchmarks() -> Mapping[str, Benchmark]:

@@ -12,6 +12,7 @@ from spillway.cli.reproduce import reproduce
 from spillway.cli.run import run
 from spillway.cli.screen import errors
 from spillway.cli.set import set_setting
+from spillway.cli.simulate import simulate_command
 from spillway.errors import SpillwayError
 
 app = typer.Typer(
@@ -26,6 +27,7 @@ app.command()(check)
 app.command("set")(set_setting)
 app.command()(ledger)
 app.command()(offsets)
+app.command("simulate")(simulate_command)
 app.command()(reproduce)
 app.command()(bench)
 
