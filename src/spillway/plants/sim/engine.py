@@ -110,8 +110,10 @@ class NetworkPlant:
             node.bit, node.mask, node.turn_tuples = bit, 1 << bit, turn
             self._by_bit.append(node)
         for source in self.inputs:
-            source.readers = [self.nodes[r] for r in network.readers(source.name)]
-            for node in source.readers:
+            readers = [self.nodes[r] for r in network.readers(source.name)]
+            source.queues = [node.queue for node in readers]
+            source.readers_mask = sum(node.mask for node in readers)
+            for node in readers:
                 if node.source is not None:
                     raise SpillwayError(
                         f"operator '{node.operator.name}' reads two streams:"
@@ -189,13 +191,13 @@ class NetworkPlant:
 
     def _forward(self, source: Input) -> None:
         """From the input buffer into the readers' queues, as far as there is room in all."""
-        room = min([node.capacity - len(node.queue) for node in source.readers])
+        room = self.engine.queue_tuples - max(map(len, source.queues))
         if room <= 0:
             return
         ids = source.take(room)
-        for node in source.readers:
-            node.queue.extend(ids)
-            self._ready |= node.mask
+        for queue in source.queues:
+            queue.extend(ids)
+        self._ready |= source.readers_mask
 
     def _change(self) -> None:
         now_s = self.now_s
@@ -226,7 +228,7 @@ class NetworkPlant:
         node.busy_s += spent_s
         self._charge(node.bit, spent_s)
         if not queue:
-            self._ready &= ~node.mask
+            self._ready ^= node.mask  # it was picked, so its bit is set
         if results:
             if readers:
                 for reader in readers:
@@ -249,7 +251,7 @@ class NetworkPlant:
             return count
         if not reader.queue:
             return 1  # more results than any queue holds: one tuple at a time
-        self._ready &= ~node.mask
+        self._ready ^= node.mask
         reader.blocked |= node.mask
         return 0
 

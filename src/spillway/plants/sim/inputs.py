@@ -3,7 +3,6 @@
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from math import inf
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,9 +12,6 @@ from spillway.model import Backlog, Target
 from spillway.plants.sim.network import Network
 from spillway.plants.sim.state import Counts
 from spillway.plants.sim.statistics import Floats, Ints, statistic_of
-
-if TYPE_CHECKING:
-    from spillway.plants.sim.operators import Node
 
 
 class Input:
@@ -27,7 +23,8 @@ class Input:
         self.times_s = times_s
         self.ids = ids
         self.partition = partition
-        self.readers: list[Node] = []
+        self.queues: list[list[int]] = []  # of the operators that read it
+        self.readers_mask = 0
         self.offered = 0
         self.shed = 0
         self.buffered = False  # True: tuples wait undecided in the buffer, none is shed before
