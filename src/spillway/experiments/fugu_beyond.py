@@ -16,7 +16,7 @@ from spillway.experiments.fugu_pictures import courses
 from spillway.experiments.fugu_runs import POLICIES, scaler_of
 from spillway.experiments.report import Check, Experiment, Report, Setup, Table
 from spillway.plants.sim_cluster.cluster import ClusterSettings
-from spillway.plants.sim_cluster.moves import PauseAndReplay, UniMiCo
+from spillway.plants.sim_cluster.moves import MoveProtocol, PauseAndReplay, UniMiCo
 from spillway.plants.sim_cluster.run import ScalingRun, run_scaling
 from spillway.plants.sim_cluster.workload import ClusterWorkload, sector_queries
 
@@ -70,13 +70,13 @@ def steps(setup: Setup) -> Report:
 
 
 def step_workload(seed: int) -> tuple[ClusterWorkload, Floats]:
-    """Levels drawn evenly; Poisson ticks; sectors of uneven popularity."""
+    """Levels drawn evenly on a log scale; Poisson ticks; sectors of uneven popularity."""
     rng = np.random.default_rng((seed, 77))
-    levels = rng.uniform(LEAST_CORES, MOST_CORES, size=STEPS)
+    levels = np.exp(rng.uniform(np.log(LEAST_CORES), np.log(MOST_CORES), size=STEPS))
     share = rng.dirichlet(np.full(SECTORS, 8.0))
     rates = np.repeat(levels, HOLD_S)[:, None] * share * RATE_PER_CORE_S
     # One tick of the recording stands for 200: so does a drawn one here.
-    ticks: Floats = rng.poisson(rates / 200.0) * 200.0
+    ticks = rng.poisson(rates / 200.0).astype(np.float64) * 200.0
     mean_cores = float(levels.mean())
     workload = sector_queries(ticks, step_s=1.0, queries=35, mean_cores=mean_cores, rng=rng)
     return workload, levels
@@ -110,7 +110,10 @@ def _step_picture(workload: ClusterWorkload, runs: Mapping[str, ScalingRun]) -> 
 def moves(setup: Setup) -> Report:
     """The same scalers with moves that pause and with moves that do not."""
     workload = market_workload("day1", setup.seed)
-    protocols = {"pause and replay": PauseAndReplay(), "UniMiCo": UniMiCo()}
+    protocols: dict[str, MoveProtocol] = {
+        "pause and replay": PauseAndReplay(),
+        "UniMiCo": UniMiCo(),
+    }
     policies = ("local thresholds", "Sarsa", "true rate")
     runs: dict[tuple[str, str], ScalingRun] = {}
     for policy in policies:
@@ -207,7 +210,7 @@ def burst_workload(seed: int) -> ClusterWorkload:
         length = int(np.exp(rng.uniform(np.log(20), np.log(350))))
         level[start : start + length] = rng.uniform(1.8, 3.0)
     share = rng.dirichlet(np.full(SECTORS, 8.0))
-    ticks: Floats = rng.poisson(level[:, None] * share * 60.0) * 200.0
+    ticks = rng.poisson(level[:, None] * share * 60.0).astype(np.float64) * 200.0
     mean_cores = 1.5 * float(level.mean())
     return sector_queries(ticks, step_s=1.0, queries=35, mean_cores=mean_cores, rng=rng)
 
