@@ -22,6 +22,7 @@ class BenchSetup:
 class BenchReport:
     results: Any  # JSON
     tables: tuple[Table, ...] = ()
+    details: Any = None  # JSON beside the results: calibration, intervals
     failures: tuple[str, ...] = ()  # impossible figures: the run itself is wrong
 
 
@@ -32,7 +33,15 @@ class Benchmark:
     run: Callable[[BenchSetup], BenchReport]
 
 
-MODULES: tuple[str, ...] = ("decide", "fit", "simulator")  # each has BENCHMARKS
+# Each module has BENCHMARKS, a tuple of Benchmark.
+MODULES: tuple[str, ...] = (
+    "decide",
+    "fit",
+    "simulator",
+    "spark_overload",
+    "gate_overhead",
+    "spark_step",
+)
 
 
 def all_benchmarks() -> Mapping[str, Benchmark]:

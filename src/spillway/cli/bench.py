@@ -30,7 +30,8 @@ def bench(
         setup = registry.BenchSetup(seed=seed, quick=quick, progress=progress)
         report = benchmark.run(setup)
     if as_json:
-        print_json({"benchmark": name, "seed": seed, "results": report.results})
+        details = {} if report.details is None else {"details": report.details}
+        print_json({"benchmark": name, "seed": seed, "results": report.results, **details})
     for table in () if as_json else report.tables:
         print_table(table)
     for failure in report.failures:

@@ -30,6 +30,12 @@ class Pace:
             kept = max(kept, int(RESTART_SHARE * target.delay_s / costs.kept_s))
         return cls(kept_tuples=kept, scanned_tuples=kept * SCANNED_PER_KEPT)
 
+    def within(self, max_batch: int | None) -> "Pace":
+        """The same, with no more than `max_batch` kept."""
+        if max_batch is None or max_batch >= self.kept_tuples:
+            return self
+        return Pace(kept_tuples=max_batch, scanned_tuples=self.scanned_tuples)
+
     def after(self, kept_tuples: int, scanned_tuples: int) -> "Pace":
         """A batch of this size was finished."""
         return Pace(

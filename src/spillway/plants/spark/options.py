@@ -22,6 +22,7 @@ MEANINGS: Mapping[str, str] = {
     "quiet": "how long a stream must be silent before a heartbeat; default the delay target",
     "parallelism": "input partitions of a batch; default the number of cores",
     "first_batch": "tuples of the first batch, before any cost is known; default 10000",
+    "max_batch": "most tuples that a batch keeps, whatever the load manager says; default none",
     "poll": "how long one trigger waits for tuples at most; default 1s",
     "startingoffsets": "first start: latest (default), earliest, or JSON {topic: {partition: n}}",
     "failondataloss": "stop when the log dropped unread tuples, else count them; default false",
@@ -52,6 +53,7 @@ class GateOptions:
     quiet_s: float = 2.0
     parallelism: int = 2
     first_batch: int = 10_000
+    max_batch: int | None = None
     poll_s: float = 1.0
     starting_offsets: str = "latest"
     fail_on_data_loss: bool = False
@@ -93,6 +95,7 @@ class GateOptions:
             quiet_s=typed.seconds(given, "quiet", f"{target.delay_s}s"),
             parallelism=typed.whole(given, "parallelism", os.cpu_count() or 1, least=1),
             first_batch=typed.whole(given, "first_batch", 10_000, least=1),
+            max_batch=typed.whole(given, "max_batch", 0) or None,
             poll_s=typed.seconds(given, "poll", "1s"),
             starting_offsets=given.get("startingoffsets", "latest"),
             fail_on_data_loss=typed.flag(given, "failondataloss"),

@@ -211,7 +211,8 @@ class Planner:
     def _plan(self, previous: Offset, waiting: Waiting) -> Offset:
         assert self._pace is not None
         choice = self._choose(previous, waiting)
-        cut = bounded(choice.wish, waiting.arrivals.tuples, self._pace)
+        pace = self._pace.within(self._gate.max_batch)
+        cut = bounded(choice.wish, waiting.arrivals.tuples, pace)
         return next_offset(
             previous,
             waiting,

@@ -39,13 +39,18 @@ LOCAL_PROFILE: Mapping[str, str] = {
 
 
 def open_session(
-    master: str | None = None, config: Mapping[str, str] | None = None, name: str = "spillway"
+    master: str | None = None,
+    config: Mapping[str, str] | None = None,
+    name: str = "spillway",
+    *,
+    use_profile: bool = True,
 ) -> SparkSession:
     """A session on `master`. Settings in `config` win over the profile."""
     chosen = master or DEFAULT_MASTER
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(chosen).appName(name)
-    for key, value in {**profile(chosen), **(config or {})}.items():
+    base = profile(chosen) if use_profile else {}
+    for key, value in {**base, **(config or {})}.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")

@@ -1,0 +1,75 @@
+"""What a micro-batch costs on this machine: o + c n + s m, measured through the bare source."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spillway.benchmarks.spark_runs import Bench, Shape, plain
+from spillway.model import Target
+
+SHARES = (0.5, 1.0, 1.5)  # of the batch size in question
+SCAN_PPM = 100_000  # the runs that measure s keep a tenth of what they scan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibration:
+    fixed_s: float
+    kept_s: float
+    scanned_s: float
+
+    def best_kept_per_s(self, rate_per_s: float, target: Target) -> float:
+        """The uniform oracle: D = y / (1 + p), less o and the scanning of everything offered."""
+        share = 0.5 if target.quantile is None else target.quantile
+        length_s = target.delay_s / (1.0 + share)
+        return self._kept_per_s(rate_per_s, length_s)
+
+    def bound_per_s(self, rate_per_s: float, target: Target) -> float:
+        """No shedder keeps more: a batch as long as the whole target."""
+        return self._kept_per_s(rate_per_s, target.delay_s)
+
+    def _kept_per_s(self, rate_per_s: float, length_s: float) -> float:
+        free = 1.0 - self.fixed_s / length_s - self.scanned_s * rate_per_s
+        return min(rate_per_s, max(0.0, free) / self.kept_s)
+
+
+def mean_of(calibrations: list[Calibration]) -> Calibration:
+    return Calibration(
+        fixed_s=float(np.mean([c.fixed_s for c in calibrations])),
+        kept_s=float(np.mean([c.kept_s for c in calibrations])),
+        scanned_s=float(np.mean([c.scanned_s for c in calibrations])),
+    )
+
+
+def calibrate(bench: Bench, shape: Shape, tuples: int, *, batches: int, warm: int) -> Calibration:
+    """Least squares over batches of 0.5, 1 and 1.5 times `tuples`, with medians per size."""
+    sizes = [max(1, round(share * tuples)) for share in SHARES]
+    kept_s = _median_durations(bench, shape, sizes, batches, warm, keep_ppm=1_000_000)
+    c, o = np.polyfit(sizes, kept_s, 1)
+    scanned = [10 * size for size in sizes[:2]]
+    thinned_s = _median_durations(bench, shape, scanned, batches, warm // 2, keep_ppm=SCAN_PPM)
+    extra = [
+        max(0.0, duration_s - (o + c * m * SCAN_PPM / 1e6)) / m
+        for m, duration_s in zip(scanned, thinned_s, strict=True)
+    ]
+    return Calibration(
+        fixed_s=max(0.0, float(o)), kept_s=max(1e-12, float(c)), scanned_s=float(np.mean(extra))
+    )
+
+
+def _median_durations(
+    bench: Bench, shape: Shape, sizes: list[int], batches: int, warm: int, keep_ppm: int
+) -> list[float]:
+    """Sizes take turns, so that drift falls on all of them alike."""
+    rows = plain(
+        batch=",".join(map(str, sizes)),
+        keep_ppm=str(keep_ppm),
+        rate=str(max(sizes)),  # a batch spans about a second of event time
+        start="0",
+    )
+    run = bench.start(rows, shape)
+    seen = run.for_batches(warm + batches * len(sizes))
+    run.stop()
+    durations: dict[int, list[float]] = {i: [] for i in range(len(sizes))}
+    for batch in seen[warm:]:
+        durations[batch.batch_id % len(sizes)].append(batch.duration_s)
+    return [float(np.median(durations[i])) for i in range(len(sizes))]

@@ -1,0 +1,134 @@
+"""`gate-overhead`: what the gate costs, against a bare Python source with the same rows.
+
+The two take turns, a few batches each, so that drift of the machine falls on both alike. Batch
+times are paired by turn; the interval is a bootstrap over the turns.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spillway.benchmarks.registry import Benchmark, BenchReport, BenchSetup
+from spillway.benchmarks.spark_runs import Bench, Shape, Source, gate, plain, stateless, windowed
+from spillway.experiments.report import Table
+
+BATCH_TUPLES = 400_000
+TURN_BATCHES = 20
+SKIPPED = 4  # of every turn: the query has just started again
+SHAPES: dict[str, Shape] = {"windowed": windowed, "stateless": stateless}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ratio:
+    """A ratio with its 95 % interval."""
+
+    ratio: float
+    low: float
+    high: float
+
+    def as_json(self) -> dict[str, float]:
+        return {"ratio": self.ratio, "low": self.low, "high": self.high}
+
+
+def run(setup: BenchSetup) -> BenchReport:
+    turns = 3 if setup.quick else 14
+    bench = Bench()
+    results: dict[str, Any] = {}
+    try:
+        for place, (name, shape) in enumerate(SHAPES.items()):
+            setup.progress(f"{name}: warming up", place / len(SHAPES))
+            for source in _sources().values():
+                _turn(bench, source, shape, f"warm-{name}-{source.format}", 40)
+            times = _alternate(bench, shape, name, turns, setup, place)
+            results[name] = _compare(times, setup.seed)
+    finally:
+        bench.close()
+    setup.progress("Spark's own settings", 0.95)
+    results["windowed"]["default_settings_batch_s"] = _default_settings(turns)
+    return BenchReport(results=results, tables=(_table(results),))
+
+
+def _sources() -> dict[str, Source]:
+    """Both deliver batches of the same size from a backlog that never ends."""
+    rows = {"rate": str(BATCH_TUPLES), "start": "0"}
+    return {
+        "bare": plain(**rows, batch=str(BATCH_TUPLES)),
+        "gate": gate(
+            **rows, manager="none", startingOffsets="earliest", max_batch=str(BATCH_TUPLES)
+        ),
+    }
+
+
+def _alternate(
+    bench: Bench, shape: Shape, name: str, turns: int, setup: BenchSetup, place: int
+) -> dict[str, list[float]]:
+    """Mean batch time of every turn, by source; who goes first alternates too."""
+    times: dict[str, list[float]] = {label: [] for label in _sources()}
+    for turn in range(turns):
+        setup.progress(f"{name}: turn {turn + 1} of {turns}", (place + turn / turns) / len(SHAPES))
+        order = list(_sources().items())
+        for label, source in order if turn % 2 == 0 else reversed(order):
+            batches = _turn(bench, source, shape, f"{name}-{label}", TURN_BATCHES)
+            times[label].append(float(np.mean(batches[SKIPPED:])))
+    return times
+
+
+def _turn(bench: Bench, source: Source, shape: Shape, name: str, count: int) -> list[float]:
+    run = bench.start(source, shape, name)
+    batches = [b.duration_s for b in run.for_batches(count)]
+    run.stop()
+    return batches
+
+
+def _compare(times: dict[str, list[float]], seed: int) -> dict[str, Any]:
+    bare, gated = np.array(times["bare"]), np.array(times["gate"])
+    batch_time = _interval(gated / bare, seed)
+    throughput = _interval(bare / gated, seed)
+    return {
+        "batch_time_ratio": batch_time.as_json(),
+        "throughput_ratio": throughput.as_json(),
+        "bare_batch_s": float(bare.mean()),
+        "gate_batch_s": float(gated.mean()),
+        "batches": len(bare) * (TURN_BATCHES - SKIPPED),
+        "tuples_per_batch": BATCH_TUPLES,
+    }
+
+
+def _interval(ratios: np.ndarray[Any, np.dtype[np.float64]], seed: int) -> Ratio:
+    rng = np.random.default_rng(seed)
+    means = rng.choice(ratios, (4000, len(ratios))).mean(axis=1)
+    low, high = np.quantile(means, (0.025, 0.975))
+    return Ratio(ratio=float(ratios.mean()), low=float(low), high=float(high))
+
+
+def _default_settings(turns: int) -> float:
+    """The bare source in a session without our profile: Spark's own defaults."""
+    bench = Bench(use_profile=False)
+    try:
+        source = _sources()["bare"]
+        batches = _turn(bench, source, windowed, "defaults", 40 + turns * TURN_BATCHES // 2)
+    finally:
+        bench.close()
+    return float(np.mean(batches[40:]))
+
+
+def _table(results: dict[str, Any]) -> Table:
+    rows = []
+    for name, row in results.items():
+        for what in ("batch_time_ratio", "throughput_ratio"):
+            r = row[what]
+            rows.append(
+                (name, what.replace("_", " "), r["ratio"], f"{r['low']:.3f}-{r['high']:.3f}")
+            )
+    columns = ("query", "gate against bare source", "ratio", "95 % interval")
+    return Table(title="what the gate costs", columns=columns, rows=rows)
+
+
+BENCHMARKS = (
+    Benchmark(
+        name="gate-overhead",
+        title="batch time and throughput of the gate against a bare Python source",
+        run=run,
+    ),
+)
