@@ -44,7 +44,7 @@ def design(poles: tuple[complex, complex] = (0.7, 0.7), a: float = -0.8) -> Cont
 
 
 class Ctrl:
-    """u(k) = H/(cT) [b0 e(k) + b1 e(k-1)] - a u(k-1); admit v = u + H/c per second (eq. 10).
+    """u(k) = H/(cT) [b0 e(k) + b1 e(k-1)] - a u(k-1); admit v = u + f_out per second (eq. 10).
 
     e = y_d - y, with the delay estimated from the virtual queue because the measured one comes too
     late: y = (q + 1) c / H (eq. 11). keep = v / f_in (eq. 13), with f_in of the last period.
@@ -81,7 +81,7 @@ class Ctrl:
         drive = law.b0 * error_s + law.b1 * self._error_s
         growth = capacity / measurement.period_s * drive - law.a * self._growth_per_s
         self._error_s, self._growth_per_s = error_s, growth
-        admissible = (growth + capacity) * measurement.period_s
+        admissible = growth * measurement.period_s + measurement.completed_tuples
         return Decision(
             action=share(admissible, measurement.offered_tuples),
             reason=f"estimated delay {delay_s:.3g} s, queue may grow by {growth:.3g}/s",
