@@ -10,6 +10,7 @@ Matrix = tuple[Vector, Vector, Vector]
 
 _ZERO: Vector = (0.0, 0.0, 0.0)
 _FORGETTING = 0.95  # a memory of about twenty batches: follows the JVM's warm-up
+SHORTEST_S = 1e-6  # a batch that took less was not measured
 _OUTLIER = 2.5  # standard deviations; what lies beyond counts as this far
 _STREAK = 3  # so many outliers on one side in a row are a change, not a pause
 _CHANGE_KEEPS = 0.05  # of what was learned before a change
@@ -60,7 +61,7 @@ class BatchModel:
     @property
     def known(self) -> bool:
         """Whether a batch with tuples in it has been seen."""
-        return self.batches > 0
+        return self._theta[1] > 0.0
 
     def duration_s(self, kept: float, scanned: float) -> float:
         o, c, s = self._theta
@@ -74,7 +75,7 @@ class BatchModel:
         return math.sqrt(max(0.0, p[0][0] + p[1][1] * y * y + p[2][2] * z * z + 2.0 * cross))
 
     def learn(self, batch: BatchRecord) -> None:
-        if batch.kept_tuples <= 0 or not batch.duration_s > 0.0:
+        if batch.kept_tuples <= 0 or not batch.duration_s > SHORTEST_S:
             return
         seen = batch.duration_s, float(batch.kept_tuples), float(batch.scanned_tuples)
         predicted_s = self.duration_s(seen[1], seen[2]) if self.batches else batch.duration_s
@@ -126,7 +127,10 @@ class BatchModel:
             (ab, bb * u * u * k + prior[1] * unit, bc),
             (ac, bc, cc * v * v * k + prior[2] * unit),
         )
-        self._covariance = _inverse(information)
+        covariance = _inverse(information)
+        if covariance is None:
+            return
+        self._covariance = covariance
         wanted = (self._products[0] * k, self._products[1] * u * k, self._products[2] * v * k)
         o, cn, sm = _not_negative(self._covariance, information, wanted)
         # The cost of a tuple is never nothing: a thousandth of a typical batch at least.
@@ -157,7 +161,7 @@ class BatchModel:
 
     def to_dict(self) -> dict[str, int | str]:
         """Integers and strings only, so that it can ride in an offset; exact both ways."""
-        numbers = (*self._typical, *self._products, *self._squares, self.noise)
+        numbers = (*self._typical, *self._products, *self._squares, self.noise, *self._theta)
         return {
             "batches": self.batches,
             "streak": self._streak,
@@ -171,6 +175,7 @@ class BatchModel:
         n = [float(word) for word in str(stored["numbers"]).split()]
         model._typical, model._products = (n[0], n[1], n[2]), (n[3], n[4], n[5])
         model._squares, model.noise = tuple(n[6:12]), n[12]
+        model._theta = (n[13], n[14], n[15])
         if model.batches:
             model._estimate()
         return model
@@ -185,12 +190,15 @@ def _times(a: Matrix, x: Vector) -> Vector:
     )
 
 
-def _inverse(a: Matrix) -> Matrix:
-    """Of a symmetric positive definite matrix, by its adjugate."""
+def _inverse(a: Matrix) -> Matrix | None:
+    """Of a symmetric positive definite matrix, by its adjugate; None when rounding leaves none."""
     (p, q, r), (_, s, t), (_, _, u) = a
     pp, pq, pr = s * u - t * t, r * t - q * u, q * t - r * s
     qq, qr, rr = p * u - r * r, q * r - p * t, p * s - q * q
-    d = 1.0 / (p * pp + q * pq + r * pr)
+    determinant = p * pp + q * pq + r * pr
+    if not determinant > 1e-12 * p * s * u:
+        return None
+    d = 1.0 / determinant
     return (pp * d, pq * d, pr * d), (pq * d, qq * d, qr * d), (pr * d, qr * d, rr * d)
 
 

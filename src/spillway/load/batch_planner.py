@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from spillway.load.batch_model import BatchModel
+from spillway.load.batch_model import SHORTEST_S, BatchModel
 from spillway.load.shares import LEAST_KEPT
 from spillway.model import Backlog, BatchRecord, Target
 
@@ -55,7 +55,7 @@ class BatchPlanner:
         for batch in batches:
             self.model.learn(batch)
             self._peak_tuples = max(self._peak_tuples * _PEAK_MEMORY, float(batch.kept_tuples))
-            if batch.duration_s > 0.0:
+            if batch.duration_s > SHORTEST_S:
                 self._last_rate_per_s = batch.kept_tuples / batch.duration_s
         if batches and delay_s is not None and self._limited:
             self._correct(delay_s / target.delay_s - _AIM, target)
