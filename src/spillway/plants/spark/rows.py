@@ -45,6 +45,20 @@ def log_columns(schema: StructType) -> pa.Schema:
     return columns
 
 
+def asked_columns(schema: StructType, options: Mapping[str, str]) -> pa.Schema | None:
+    """What the user asked the log for; None when it is just what the log has.
+
+    Raises with the column's name when the log cannot give it.
+    """
+    pinned, asked = catalog.pinned(options, WallClock().now_s()), log_columns(schema)
+    if "schema" not in options:
+        own = from_arrow_schema(catalog.open_log(pinned, None).columns())
+        if asked.equals(to_arrow_schema(own, timezone="UTC")):
+            return None
+    catalog.open_log(pinned, asked).columns()
+    return asked
+
+
 class Rows:
     """Reads slices in the exact Arrow schema that Spark checks for."""
 

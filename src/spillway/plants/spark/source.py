@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from spillway.gate.offsets import SENTINEL
 from spillway.logs import catalog
 from spillway.plants.spark.options import GateOptions, lowered
-from spillway.plants.spark.rows import HEARTBEAT, Rows, log_columns, spark_schema
+from spillway.plants.spark.rows import HEARTBEAT, Rows, asked_columns, spark_schema
 from spillway.plants.spark.slices import Slice, heartbeat_slice, slices
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ class Gate(DataSourceStreamReader, SupportsTriggerAvailableNow):
         rows = gate.heartbeat_column is not None and HEARTBEAT in schema.names
         self._gate = replace(gate, heartbeat_rows=rows)
         self._schema = schema
+        self._asked = asked_columns(schema, options)
         self._made: Planner | None = None
 
     @property
@@ -55,7 +56,7 @@ class Gate(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._made is None:
             from spillway.plants.spark.planner import Planner  # workers never need it
 
-            self._made = Planner(self._options, self._gate, log_columns(self._schema))
+            self._made = Planner(self._options, self._gate, self._asked)
         return self._made
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -83,6 +84,6 @@ class Gate(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Slice)
-        log = catalog.open_log({**self._options, **partition.pinned}, log_columns(self._schema))
+        log = catalog.open_log({**self._options, **partition.pinned}, self._asked)
         rows = Rows(self._schema, self._gate.heartbeat_column)
         return rows.of(partition, log) if partition.beats_us is None else rows.beat(partition, log)

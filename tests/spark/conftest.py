@@ -1,0 +1,28 @@
+"""One Spark session for the whole test run: starting it takes ten seconds."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spillway.plants.spark.session import open_session
+
+sys.path.append(str(Path(__file__).parent))
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    session = open_session("local[2,4]", name="spillway tests")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(autouse=True)
+def _stop_queries(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No query outlives its test, whatever happened to it."""
+    yield
+    if "spark" in request.fixturenames:
+        for query in request.getfixturevalue("spark").streams.active:
+            query.stop()

@@ -1,0 +1,134 @@
+"""The gate in a real query: schema, account, triggers, stop and restart."""
+
+import time
+from pathlib import Path
+
+import pytest
+from gates import Place, batches_done, gate, to_files, wait_until
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(root=tmp_path)
+
+
+def test_the_format_is_known_without_registration(spark: SparkSession, place: Place) -> None:
+    frame = gate(spark, place, weight="true")
+    assert frame.isStreaming
+    assert frame.schema["_arrival"].dataType.simpleString() == "timestamp"
+    assert frame.schema["_weight"].dataType.simpleString() == "double"
+
+
+def test_under_overload_the_sink_holds_what_the_ledger_says(
+    spark: SparkSession, place: Place
+) -> None:
+    frame = gate(spark, place, rate="400000", delay="300ms", partitions="2", weight="true")
+    query = to_files(frame, place)
+    wait_until(lambda: batches_done(query) >= 12)
+    query.stop()
+    result = place.require_exact()
+    assert result.totals.shed > 0
+    weights = spark.read.parquet(str(place.sink)).agg(F.sum("_weight")).first()
+    assert weights is not None
+    kept_something = [batch.offered for batch in result.batches if batch.admitted > 0]
+    assert weights[0] == pytest.approx(sum(kept_something))
+
+
+def test_a_query_that_is_stopped_and_started_goes_on_exactly(
+    spark: SparkSession, place: Place
+) -> None:
+    for batches in (4, 9, 14):
+        query = to_files(gate(spark, place, delay="300ms"), place)
+        wait_until(lambda at=batches, q=query: batches_done(q) >= at)
+        query.stop()
+    assert len(place.require_exact().batches) >= 14
+
+
+def test_available_now_takes_all_that_was_there_and_sheds_nothing(
+    spark: SparkSession, place: Place
+) -> None:
+    frame = gate(
+        spark,
+        place,
+        rate="50000",
+        start=str(time.time() - 10.0),
+        startingOffsets="earliest",
+        first_batch="100000",
+    )
+    query = (
+        frame.writeStream.format("parquet")
+        .trigger(availableNow=True)
+        .option("path", str(place.sink))
+        .option("checkpointLocation", str(place.checkpoint))
+        .start()
+    )
+    assert query.awaitTermination(60)
+    totals = place.require_exact().totals
+    assert totals.shed == 0
+    assert totals.admitted >= 500_000
+
+
+def test_stop_interrupts_a_long_wait(spark: SparkSession, place: Place) -> None:
+    query = to_files(gate(spark, place, tuples="0", poll="60s"), place)
+    wait_until(lambda: batches_done(query) >= 0)
+    time.sleep(0.5)
+    before_s = time.monotonic()
+    query.stop()
+    assert time.monotonic() - before_s < 5.0
+
+
+def test_a_column_of_another_type_is_named_before_a_batch_runs(
+    spark: SparkSession, place: Place
+) -> None:
+    frame = (
+        spark.readStream.format("spillway")
+        .schema("id long, key string")
+        .options(source="synthetic", columns="id position, key key(10)")
+        .load()
+    )
+    query = to_files(frame, place)
+    with pytest.raises(StreamingQueryException, match="key"):
+        query.awaitTermination(30)
+    assert not list(place.checkpoint.glob("offsets/[0-9]*"))
+
+
+def test_a_missing_arrival_column_is_no_fault(spark: SparkSession, place: Place) -> None:
+    frame = (
+        spark.readStream.format("spillway")
+        .schema("id long")
+        .options(source="synthetic", columns="id position, x double", ledger=str(place.ledger))
+        .load()
+    )
+    query = to_files(frame, place)
+    wait_until(lambda: batches_done(query) >= 2)
+    query.stop()
+    place.require_exact()
+
+
+def test_late_progress_tracking_is_refused(spark: SparkSession, place: Place) -> None:
+    query = (
+        gate(spark, place)
+        .writeStream.format("noop")
+        .option("asyncProgressTrackingEnabled", "true")
+        .option("checkpointLocation", str(place.checkpoint))
+        .start()
+    )
+    with pytest.raises(StreamingQueryException, match="asyncProgressTrackingEnabled"):
+        query.awaitTermination(60)
+
+
+def test_the_ledger_outlives_sparks_own_log(spark: SparkSession, place: Place) -> None:
+    spark.conf.set("spark.sql.streaming.minBatchesToRetain", "5")
+    try:
+        query = to_files(gate(spark, place, delay="300ms"), place)
+        wait_until(lambda: batches_done(query) >= 25)
+        query.stop()
+    finally:
+        spark.conf.unset("spark.sql.streaming.minBatchesToRetain")
+    assert not (place.checkpoint / "offsets" / "0").exists()
+    assert len(place.require_exact().batches) >= 25
