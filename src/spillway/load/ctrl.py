@@ -1,5 +1,6 @@
 """CTRL: pole placement on the virtual queue."""
 
+import math
 from typing import NamedTuple
 
 from spillway.errors import require
@@ -21,7 +22,7 @@ class Controller(NamedTuple):
     @property
     def zero(self) -> float:
         """The closed loop's zero, -b1 / b0: what tells the members of the family apart."""
-        return -self.b1 / self.b0
+        return -self.b1 / self.b0 if self.b0 else math.inf
 
 
 def design(poles: tuple[complex, complex] = (0.7, 0.7), a: float = -0.8) -> Controller:
@@ -39,7 +40,6 @@ def design(poles: tuple[complex, complex] = (0.7, 0.7), a: float = -0.8) -> Cont
     # With |a| >= 1 the controller's own memory never fades: it winds up while nothing is shed.
     require(abs(a) < 1.0, "a", a, "between -1 and 1, exclusive")
     b0 = 1.0 - a - complex(total).real
-    require(abs(b0) > 1e-12, "a", a, "different from 1 - p1 - p2 (b0 would be zero)")
     return Controller(a=a, b0=b0, b1=a + complex(product).real)
 
 

@@ -1,0 +1,88 @@
+"""Learning o, c and s from finished batches."""
+
+import numpy as np
+import pytest
+
+from spillway.load.batch_model import BatchModel
+from spillway.model import BatchRecord
+
+OVERHEAD_S, COST_S, SCAN_S = 0.2, 2e-6, 2e-8
+
+
+def record(kept: int, scanned: int, duration_s: float) -> BatchRecord:
+    return BatchRecord(kept_tuples=kept, scanned_tuples=scanned, duration_s=duration_s, ended_s=0.0)
+
+
+def trained(
+    batches: int = 200, noise: float = 0.1, spread: float = 0.6, seed: int = 1
+) -> BatchModel:
+    rng, model = np.random.default_rng(seed), BatchModel()
+    for _ in range(batches):
+        kept = int(500_000 * rng.uniform(1.0 - spread, 1.0 + spread))
+        scanned = int(kept * rng.uniform(1.0, 4.0))
+        exact_s = OVERHEAD_S + COST_S * kept + SCAN_S * scanned
+        model.learn(record(kept, scanned, exact_s * float(np.exp(noise * rng.standard_normal()))))
+    return model
+
+
+def test_varied_batches_tell_the_overhead_from_the_cost() -> None:
+    model = trained(noise=0.02)
+    assert model.overhead_s == pytest.approx(OVERHEAD_S, rel=0.3)
+    assert model.cost_s == pytest.approx(COST_S, rel=0.1)
+    assert model.noise == pytest.approx(0.02, abs=0.01)
+
+
+def test_batches_that_are_all_alike_are_split_in_a_sane_ratio() -> None:
+    model = BatchModel()
+    rng = np.random.default_rng(2)
+    for _ in range(2000):
+        model.learn(record(500_000, 1_000_000, 1.2 * float(np.exp(0.1 * rng.standard_normal()))))
+    assert model.duration_s(500_000, 1_000_000) == pytest.approx(1.2, rel=0.1)
+    assert 0.1 < model.overhead_s < 0.8
+    assert 0.4 < model.cost_s * 500_000 < 1.1
+    assert 0.0 <= model.scan_s * 1_000_000 < 0.2
+
+
+def test_a_pause_moves_the_prediction_little() -> None:
+    model = trained()
+    before_s = model.duration_s(500_000, 1_000_000)
+    model.learn(record(500_000, 1_000_000, before_s + 5.0))
+    assert model.duration_s(500_000, 1_000_000) == pytest.approx(before_s, rel=0.05)
+
+
+def test_a_lasting_change_is_learned_within_a_few_batches() -> None:
+    model = trained(noise=0.02)
+    rng = np.random.default_rng(3)
+    for _ in range(8):
+        kept = int(500_000 * rng.uniform(0.7, 1.3))
+        model.learn(record(kept, 2 * kept, OVERHEAD_S + 3 * COST_S * kept))
+    expected_s = OVERHEAD_S + 3 * COST_S * 500_000
+    assert model.duration_s(500_000, 1_000_000) == pytest.approx(expected_s, rel=0.1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_estimates_stay_positive_under_heavy_noise(seed: int) -> None:
+    rng, model = np.random.default_rng(seed), BatchModel()
+    for _ in range(300):
+        kept = int(rng.integers(1, 10**6))
+        model.learn(record(kept, kept + int(rng.integers(10**6)), float(rng.pareto(1.5)) + 0.01))
+        assert model.overhead_s >= 0.0
+        assert model.cost_s > 0.0
+        assert model.scan_s >= 0.0
+        assert np.isfinite(model.doubt_s(kept, 2 * kept))
+
+
+def test_it_travels_as_integers_and_strings_and_continues_exactly() -> None:
+    model = trained(50)
+    stored = model.to_dict()
+    assert all(isinstance(value, int | str) for value in stored.values())
+    copy = BatchModel.from_dict(stored)
+    for each in (model, copy):
+        each.learn(record(400_000, 900_000, 1.1))
+    assert copy.to_dict() == model.to_dict()
+
+
+def test_a_batch_without_tuples_teaches_nothing() -> None:
+    model = BatchModel()
+    model.learn(record(0, 0, 0.2))
+    assert not model.known

@@ -1,0 +1,111 @@
+"""Planning a micro-batch: against a plant that is only arithmetic."""
+
+import numpy as np
+import pytest
+
+from spillway.load import oracle
+from spillway.load.batch_planner import BatchPlanner
+from spillway.model import Backlog, BatchRecord, Target
+
+OVERHEAD_S, COST_S = 0.2, 2e-6
+
+
+def run(
+    target: Target,
+    rate_per_s: float,
+    *,
+    batches: int = 300,
+    noise: float = 0.0,
+    pause_at: int | None = None,
+    seed: int = 1,
+) -> tuple[list[float], list[float], list[int]]:
+    """(delay statistic, length, kept) of every batch under a constant rate."""
+    planner, rng = BatchPlanner(), np.random.default_rng(seed)
+    share = 0.5 if target.quantile is None else target.quantile
+    length_s, delay_s = 0.01, None
+    records: tuple[BatchRecord, ...] = ()
+    delays_s, lengths_s, kept = [], [], []
+    for k in range(batches):
+        planner.observe(records, delay_s, target)
+        pending, age_s = int(rate_per_s * length_s), share * length_s
+        tuples = planner.plan(
+            Backlog(pending_tuples=pending, mean_age_s=length_s / 2, statistic_age_s=age_s), target
+        ).tuples
+        length_s = (OVERHEAD_S + COST_S * tuples) * float(np.exp(noise * rng.standard_normal()))
+        length_s += 3.0 if k == pause_at else 0.0
+        delay_s = age_s + length_s
+        records = (
+            BatchRecord(
+                kept_tuples=tuples, scanned_tuples=pending, duration_s=length_s, ended_s=0.0
+            ),
+        )
+        delays_s.append(delay_s)
+        lengths_s.append(length_s)
+        kept.append(tuples)
+    return delays_s, lengths_s, kept
+
+
+@pytest.mark.parametrize("text", ["2s", "1s", "p95 2s", "p99 2s"])
+@pytest.mark.parametrize("overload", [1.1, 2.0, 5.0])
+def test_constant_overload_settles_at_the_target_and_near_the_oracle(
+    text: str, overload: float
+) -> None:
+    target, rate_per_s = Target.parse(text), overload / COST_S
+    delays_s, lengths_s, kept = run(target, rate_per_s)
+    assert np.mean(delays_s[-100:]) == pytest.approx(target.delay_s, rel=0.05)
+    assert np.std(lengths_s[-100:]) < 0.02 * target.delay_s  # no swinging, not even for p99
+    best_per_s = oracle.uniform_rate_per_s(rate_per_s, target, OVERHEAD_S, COST_S)
+    assert sum(kept[-100:]) / sum(lengths_s[-100:]) > 0.95 * best_per_s
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_mean_target_holds_under_noise(seed: int) -> None:
+    target = Target.parse("2s")
+    delays_s, _, kept = run(target, 2 / COST_S, noise=0.1, seed=seed)
+    assert 0.9 < np.average(delays_s[-200:], weights=kept[-200:]) / 2.0 < 1.05
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_percentile_target_keeps_a_margin_for_the_noise(seed: int) -> None:
+    target = Target.parse("p99 2s")
+    delays_s, _, _ = run(target, 2 / COST_S, batches=600, noise=0.1, seed=seed)
+    assert np.mean(np.array(delays_s[-400:]) > 2.0) < 0.1
+    assert np.mean(delays_s[-400:]) > 0.75 * 2.0
+
+
+def test_a_pause_costs_one_short_batch_and_nothing_after() -> None:
+    target = Target.parse("2s")
+    delays_s, lengths_s, _ = run(target, 2 / COST_S, pause_at=150)
+    assert lengths_s[151] < 0.5  # what waited is too old: nearly all of it goes
+    assert max(delays_s[153:]) < 1.1 * 2.0
+    assert np.mean(lengths_s[154:160]) == pytest.approx(2 * 2.0 / 3, rel=0.1)
+
+
+def test_no_batch_grows_beyond_twice_the_largest_one_before() -> None:
+    _, _, kept = run(Target.parse("2s"), 2 / COST_S)
+    assert kept[0] <= 1000
+    largest = max(kept[0], 500)
+    for tuples in kept[1:]:
+        assert tuples <= 2 * largest
+        largest = max(largest, tuples)
+
+
+def test_everything_is_kept_while_it_fits() -> None:
+    _, _, kept = run(Target.parse("2s"), 0.3 / COST_S)
+    shed_free = run(Target.parse("60s"), 0.3 / COST_S)[2]
+    assert kept == shed_free
+
+
+def test_its_state_travels_and_continues_exactly() -> None:
+    target, planner = Target.parse("p95 1s"), BatchPlanner()
+    batch = BatchRecord(kept_tuples=1000, scanned_tuples=5000, duration_s=0.4, ended_s=0.0)
+    backlog = Backlog(pending_tuples=10**6, mean_age_s=0.2, statistic_age_s=0.3)
+    planner.observe((batch,), 0.9, target)
+    planner.plan(backlog, target)
+    stored = planner.to_dict()
+    assert all(isinstance(value, int | str) for value in stored.values())
+    copy = BatchPlanner.from_dict(stored)
+    for each in (planner, copy):
+        each.observe((batch,), 1.3, target)
+    assert copy.plan(backlog, target) == planner.plan(backlog, target)
+    assert copy.to_dict() == planner.to_dict()
