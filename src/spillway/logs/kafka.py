@@ -77,28 +77,29 @@ class KafkaLog:
         return history.curve(span.start, span.stop)
 
     def read(self, span: Span, wanted: npt.NDArray[np.int64] | None) -> Iterator[pa.RecordBatch]:
-        bad: list[Malformed] = []
+        samples: list[Malformed] = []
+        lost: list[tuple[int, int]] = []
         count = 0
-        for records in self._records(span, wanted):
+        for records in self._records(span, wanted, lost):
             batch, malformed = self._batch(records)
             count += len(malformed)
-            bad += malformed[: SAMPLES_PER_SPAN - len(bad)]
+            samples += malformed[: SAMPLES_PER_SPAN - len(samples)]
             if batch.num_rows:
                 yield batch
-        self._dead_letters.record(span, bad, count)
+        self._dead_letters.record(span, samples, count, _count_within(lost, wanted))
 
     def commit(self, stops: Mapping[int, int]) -> None:
         """Option `group` shows our progress to lag tools; it is never read back."""
         if self._group is not None:
             self._watch.commit(self._group, stops)
 
-    def _records(self, span: Span, wanted: npt.NDArray[np.int64] | None) -> Iterator[Sequence[Any]]:
+    def _records(
+        self, span: Span, wanted: npt.NDArray[np.int64] | None, lost: list[tuple[int, int]]
+    ) -> Iterator[Sequence[Any]]:
         """Records of the wanted offsets; long holes between them are never fetched."""
         with borrowed_reader(self._config) as reader:
-            for start, stop in _ranges(span, wanted):
-                for records in reader.fetch(
-                    self._topic, span.partition, start, stop, self._outage_s
-                ):
+            for part in _parts(span, wanted):
+                for records in reader.fetch(part, self._topic, self._outage_s, lost):
                     yield records if wanted is None else _only(records, wanted)
 
     def _batch(self, records: Sequence[Any]) -> tuple[pa.RecordBatch, list[Malformed]]:
@@ -130,10 +131,7 @@ class KafkaLog:
 
     def _first_time_s(self, span: Span) -> float | None:
         with borrowed_reader(self._config) as reader:
-            fetched = reader.fetch(
-                self._topic, span.partition, span.start, span.stop, self._outage_s
-            )
-            records = next(fetched, None)
+            records = next(reader.fetch(span, self._topic, self._outage_s, []), None)
             return float(records[0].timestamp()[1]) / 1000.0 if records else None
 
     @cached_property
@@ -154,16 +152,24 @@ class KafkaLog:
         return self._wanted_schema
 
 
-def _ranges(span: Span, wanted: npt.NDArray[np.int64] | None) -> list[tuple[int, int]]:
-    """The stretches to fetch: all of the span, or what lies between the long holes of `wanted`."""
-    if wanted is None:
-        return [(span.start, span.stop)] if span.tuples else []
-    if len(wanted) == 0:
-        return []
+def _parts(span: Span, wanted: npt.NDArray[np.int64] | None) -> list[Span]:
+    """What to fetch: all of the span, or what lies between the long holes of `wanted`."""
+    if wanted is None or len(wanted) == 0:
+        return [span] if wanted is None and span.tuples else []
     breaks = np.flatnonzero(np.diff(wanted) > SEEK_TUPLES)
-    starts = wanted[np.concatenate(([0], breaks + 1))]
-    stops = wanted[np.concatenate((breaks, [len(wanted) - 1]))] + 1
-    return [(int(start), int(stop)) for start, stop in zip(starts, stops, strict=True)]
+    starts = wanted[np.concatenate(([0], breaks + 1))].tolist()
+    stops = (wanted[np.concatenate((breaks, [len(wanted) - 1]))] + 1).tolist()
+    return [
+        Span(partition=span.partition, start=start, stop=stop)
+        for start, stop in zip(starts, stops, strict=True)
+    ]
+
+
+def _count_within(ranges: list[tuple[int, int]], wanted: npt.NDArray[np.int64] | None) -> int:
+    """How many wanted positions lie in these ranges."""
+    if wanted is None:
+        return sum(stop - start for start, stop in ranges)
+    return sum(int(np.diff(np.searchsorted(wanted, pair))[0]) for pair in ranges)
 
 
 def _only(records: Sequence[Any], wanted: npt.NDArray[np.int64]) -> Sequence[Any]:

@@ -11,6 +11,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from spillway.errors import SpillwayError
 from spillway.logs import options as opt
 from spillway.logs.schema import BATCH_ROWS
+from spillway.ports import Span
 
 PREFIX = "kafka."
 Config = tuple[tuple[str, str], ...]  # hashable: the key of a process's readers
@@ -57,57 +58,67 @@ class Reader:
     """One consumer, assigned by hand to the range that is read."""
 
     def __init__(self, config: Config) -> None:
-        self._config = config
         self._servers = dict(config)["bootstrap.servers"]
+        self._complaint = ""
         try:
-            self._consumer = Consumer(dict(config) | _READER)
+            self._consumer = Consumer({**dict(config), **_READER, "error_cb": self._complain})
         except KafkaException as error:
             raise SpillwayError(f"Kafka option refused: {error.args[0].str()}") from error
 
     def fetch(
-        self, topic: str, partition: int, start: int, stop: int, outage_s: float
+        self, span: Span, topic: str, outage_s: float, lost: list[tuple[int, int]]
     ) -> Iterator[Sequence[Any]]:
-        """The records of [start, stop) that exist, in lists; an outage is waited for."""
-        self._consumer.assign([TopicPartition(topic, partition, start)])
-        heard_s = monotonic()
-        while start < stop:
-            messages = self._consumer.consume(min(BATCH_ROWS, stop - start), _POLL_S)
-            records, ended = self._sorted_out(messages, stop)
+        """The records of a span that exist, in lists; an outage is waited for.
+
+        What was truncated since it was planned is added to `lost`; the rest is still read.
+        """
+        self._consumer.assign([TopicPartition(topic, span.partition, span.start)])
+        following, heard_s, truncated = span.start, monotonic(), False
+        while following < span.stop:
+            messages = self._consumer.consume(min(BATCH_ROWS, span.stop - following), _POLL_S)
+            records, ended, reset = self._sorted_out(messages, span.stop)
+            truncated = truncated or reset
+            if truncated and (records or ended):
+                lost.append((following, records[0].offset() if records else span.stop))
+                truncated = False
             if records:
-                start = records[-1].offset() + 1
-                heard_s = monotonic()
+                following, heard_s = records[-1].offset() + 1, monotonic()
                 yield records
             if ended:
                 break
             if monotonic() - heard_s > outage_s:
                 raise SpillwayError(
-                    f"no records from Kafka at {self._servers} for {outage_s:g} s: topic"
-                    f" '{topic}', partition {partition}, offset {start}; are the brokers up?"
+                    f"no records from Kafka at {self._servers} for {outage_s:g} s: topic '{topic}',"
+                    f" partition {span.partition}, offset {following}; are the brokers up?"
+                    f"{self._complaint}"
                 )
-
-    def _sorted_out(self, messages: Sequence[Any], stop: int) -> tuple[list[Any], bool]:
-        """Records below `stop`, and whether the range has been read to its end."""
-        records: list[Any] = []
-        for message in messages:
-            error = message.error()
-            if error is None:
-                if message.offset() >= stop:
-                    return records, True
-                records.append(message)
-            elif error.code() == KafkaError._PARTITION_EOF:
-                if message.offset() >= stop:
-                    return records, True
-            elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-                # Truncated since it was planned: what is left of the range is still read.
-                there = TopicPartition(message.topic(), message.partition(), OFFSET_BEGINNING)
-                self._consumer.assign([there])
-            elif not error.retriable() and error.fatal():
-                raise SpillwayError(f"Kafka at {self._servers}: {error.str()}")
-        return records, False
 
     def rest(self) -> None:
         """Stops fetching ahead: the next range may be another worker's."""
         self._consumer.unassign()
+
+    def _sorted_out(self, messages: Sequence[Any], stop: int) -> tuple[list[Any], bool, bool]:
+        """Records below `stop`; whether that was all; whether the log starts later by now."""
+        records: list[Any] = []
+        reset = False
+        for message in messages:
+            error = message.error()
+            if error is None and message.offset() < stop:
+                records.append(message)
+            elif error is None or error.code() == KafkaError._PARTITION_EOF:
+                if message.offset() >= stop:
+                    return records, True, reset
+            elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+                there = TopicPartition(message.topic(), message.partition(), OFFSET_BEGINNING)
+                self._consumer.assign([there])
+                reset = True
+            else:
+                self._complain(error)
+        return records, False, reset
+
+    def _complain(self, error: Any) -> None:
+        """Kept for the message of an outage; the client library goes on trying by itself."""
+        self._complaint = f" ({error.str()})"
 
 
 _idle: dict[tuple[int, Config], list[Reader]] = {}

@@ -40,7 +40,7 @@ class TopicWatch:
         self._earliest: dict[int, int] = {}
         self._extent: tuple[Span, ...] = ()
         self._partitions_due_s = self._earliest_due_s = float("-inf")
-        self._answered_s: float | None = None
+        self._failing_since_s: float | None = None
 
     def extent(self, now_s: float) -> tuple[Span, ...]:
         try:
@@ -48,7 +48,7 @@ class TopicWatch:
         except KafkaException as error:
             self._tolerate(now_s, error)
         else:
-            self._answered_s = now_s
+            self._failing_since_s = None
         return self._extent
 
     def first_at_or_after(self, partition: int, times_s: list[float]) -> list[int]:
@@ -57,7 +57,10 @@ class TopicWatch:
             self._ask({partition: OffsetSpec.for_timestamp(int(time_s * 1000))})
             for time_s in times_s
         ]
-        return [self._answers(futures)[partition] for futures in asked]
+        try:
+            return [self._answers(futures)[partition] for futures in asked]
+        except KafkaException:
+            return [-1] * len(times_s)  # ages are coarser for a while, nothing else
 
     def commit(self, group: str, stops: Mapping[int, int]) -> None:
         """Group offsets for lag tools. Sent, not waited for: nothing here depends on them."""
@@ -65,12 +68,13 @@ class TopicWatch:
         self._admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, places)])
 
     def _refresh(self, now_s: float) -> None:
-        if now_s >= self._partitions_due_s or now_s < self._partitions_due_s - 3600.0:
+        # A clock that was set back makes a due time lie too far ahead: then it is due now.
+        if not 0.0 < self._partitions_due_s - now_s <= PARTITIONS_EVERY_S:
             self._partitions = self._known_partitions()
             self._partitions_due_s = now_s + PARTITIONS_EVERY_S
             self._earliest_due_s = now_s
         latest = self._ask(dict.fromkeys(self._partitions, OffsetSpec.latest()))
-        if now_s >= self._earliest_due_s:
+        if not 0.0 < self._earliest_due_s - now_s <= EARLIEST_EVERY_S:
             earliest = self._ask(dict.fromkeys(self._partitions, OffsetSpec.earliest()))
             self._earliest = self._answers(earliest)
             self._earliest_due_s = now_s + EARLIEST_EVERY_S
@@ -99,9 +103,12 @@ class TopicWatch:
         return {place.partition: done.result().offset for place, done in futures.items()}
 
     def _tolerate(self, now_s: float, error: KafkaException) -> None:
-        if self._answered_s is not None and now_s - self._answered_s <= self._outage_s:
+        """Only a first answer has nothing to stand on; later ones may fail for a while."""
+        since_s = now_s if self._failing_since_s is None else self._failing_since_s
+        self._failing_since_s = min(since_s, now_s)
+        if self._extent and now_s - self._failing_since_s <= self._outage_s:
             return
-        silent_s = REQUEST_TIMEOUT_S if self._answered_s is None else self._outage_s
+        silent_s = self._outage_s if self._extent else REQUEST_TIMEOUT_S
         raise SpillwayError(
             f"no answer from Kafka at {self._servers} for {silent_s:g} s ({error.args[0].str()}):"
             " are the brokers up, and is option 'kafka.bootstrap.servers' right?"
