@@ -5,22 +5,16 @@ of CPU time really spent. With the offered rate of the query's source and the se
 way, demand = sum over operators of (rate that would arrive) / (true rate).
 """
 
-from math import inf
-
-from spillway.cluster.views import ClusterView
+from spillway.cluster.views import ClusterView, HostView
 
 
-def demand_cores(view: ClusterView, catch_up_s: float = inf) -> dict[str, float]:
-    """Operator -> cores it wants; rates spread from the sources in topological order.
-
-    With `catch_up_s` the tuples that already wait are to be worked off within that time too.
-    """
+def demand_cores(view: ClusterView) -> dict[str, float]:
+    """Operator -> cores it wants; rates spread from the sources in topological order."""
     wanted: dict[str, float] = {}
     for query in view.queries:
         arriving = _arriving(view, query.operators, query.offered_rate_per_s)
         for name, rate_per_s in arriving.items():
             operator = view.operators[name]
-            rate_per_s += operator.queued_tuples / catch_up_s
             # A shared operator sees its stream once, whichever query asks.
             wanted[name] = max(wanted.get(name, 0.0), rate_per_s / operator.true_rate_per_s)
     return wanted
@@ -33,6 +27,12 @@ def host_demand(view: ClusterView, demand: dict[str, float]) -> dict[str, float]
         / host.capacity.cpu_cores
         for host in view.running
     }
+
+
+def backlog_s(host: HostView) -> float:
+    """Seconds that the whole host would need for what already waits on it."""
+    waiting = sum(op.queued_tuples / op.true_rate_per_s for op in host.operators)
+    return waiting / host.capacity.cpu_cores
 
 
 def _arriving(

@@ -3,24 +3,24 @@
 from collections import deque
 
 from spillway.cluster.placement import empty_bin, first_fit_decreasing
-from spillway.cluster.scaling.demand import demand_cores, host_demand
+from spillway.cluster.scaling.demand import backlog_s, demand_cores, host_demand
 from spillway.cluster.scaling.memory import Streaks
 from spillway.cluster.scaling.policy import Release, Relieve, ScalingSettings, Wishes
-from spillway.cluster.views import ClusterView, OperatorView, Resources
+from spillway.cluster.views import ClusterView, HostView, OperatorView, Resources
 
 SETTLED = 2  # measurements averaged for the size
-CATCH_UP_S = 60.0  # within which waiting tuples should be worked off
+CATCH_UP_S = 120.0  # within which a host should work off what waits on it
 MARGIN = 1.1  # hosts are given up only if so much more demand would still fit into fewer
 
 
 class TrueRate:
     """Knows what is wanted, not only what is used: one decision fits the cluster to the load.
 
-    Demand of an operator = offered rate at its source x selectivities on the way / true rate,
-    and what it takes to work off its queue within a minute. A
-    host is overloaded when the demand on it exceeds the upper threshold; all such hosts are
-    relieved at once, by the whole excess, however far beyond saturation it is. When the demand,
-    with a margin, packs into fewer hosts, the idlest surplus hosts are released at once.
+    Demand of an operator = offered rate at its source x selectivities on the way / true rate. A
+    host is overloaded when the demand on it exceeds the upper threshold, or leaves too little room
+    to work off its backlog within two minutes; all such hosts are relieved at once, by the whole
+    excess, however far beyond saturation it is. When the demand, with a margin, packs into fewer
+    hosts, the idlest surplus hosts are released at once.
 
     Decides after n measurements in a row that agree, on the mean of the last two: the first one
     after a step may still contain load of before. Exact when rates hold still; a drifting load is
@@ -34,9 +34,9 @@ class TrueRate:
         self._quiet_until_s = 0.0
 
     def decide(self, view: ClusterView, refused: frozenset[str]) -> Wishes:
-        demand = self._smoothed(demand_cores(view, CATCH_UP_S))
+        demand = self._smoothed(demand_cores(view))
         asked = host_demand(view, demand)
-        crowded = [name for name, share in asked.items() if share > self._settings.upper]
+        crowded = [host.name for host in view.running if self._is_crowded(host, asked[host.name])]
         surplus = 0 if crowded else len(view.running) - self._hosts_for(view, demand)
         high = self._streaks.count("high", bool(crowded))
         low = self._streaks.count("low", surplus > 0)
@@ -48,6 +48,11 @@ class TrueRate:
         if low >= self._settings.consecutive:
             return self._act(view, self._release(surplus, asked, demand))
         return Wishes()
+
+    def _is_crowded(self, host: HostView, asked: float) -> bool:
+        room = max(0.0, 1.0 - asked)
+        stuck = asked > self._settings.target and backlog_s(host) > CATCH_UP_S * room
+        return asked > self._settings.upper or stuck
 
     def _act(self, view: ClusterView, wishes: Wishes) -> Wishes:
         self._quiet_until_s = view.time_s + self._settings.grace_s
@@ -67,7 +72,7 @@ class TrueRate:
             Relieve(
                 host=name,
                 to_utilisation=self._settings.target,
-                reason=f"demand {asked[name]:.2f} of the host above {self._settings.upper:g}",
+                reason=f"demand is {asked[name]:.2f} of the host, with what waits too much for it",
             )
             for name in crowded
         )
