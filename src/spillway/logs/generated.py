@@ -93,22 +93,23 @@ _BY_TYPE: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
 
 
 def random_words(positions: Positions, seed: int) -> Words:
-    """SplitMix64's finaliser of (seed, position); chunks stay in the cache."""
-    z = positions.astype(np.uint64)
-    z ^= np.uint64((seed * 0xD1B54A32D192ED03 + 0x9E3779B97F4A7C15) & (2**64 - 1))
-    z *= np.uint64(0xBF58476D1CE4E5B9)
-    z ^= z >> np.uint64(30)
-    z *= np.uint64(0x94D049BB133111EB)
-    z ^= z >> np.uint64(31)
-    return z
+    """64 random bits for every (seed, position)."""
+    return _scrambled(positions.astype(np.uint64), seed)
 
 
 def _mixed(rows: Rows, index: int) -> Words:
-    """A column's own bits: one more multiplication of the row's, by the column's odd number."""
-    z: Words = (rows.words + np.uint64(index + 1)) * np.uint64(
-        (0x9E3779B97F4A7C15 * (2 * index + 3)) & (2**64 - 1) | 1
-    )
-    z ^= z >> np.uint64(32)
+    """A column's own bits: the row's, scrambled once more with the column's number."""
+    return _scrambled(rows.words.copy(), -1 - index)
+
+
+def _scrambled(z: Words, salt: int) -> Words:
+    """SplitMix64's finaliser over (z, salt), in place."""
+    z ^= np.uint64(((salt + 1) * 0xD1B54A32D192ED03 + 0x9E3779B97F4A7C15) & (2**64 - 1))
+    z ^= z >> np.uint64(30)
+    z *= np.uint64(0xBF58476D1CE4E5B9)
+    z ^= z >> np.uint64(27)
+    z *= np.uint64(0x94D049BB133111EB)
+    z ^= z >> np.uint64(31)
     return z
 
 

@@ -64,7 +64,8 @@ class JsonDecoder:
                     blocks += self._apart(block, values)
         rows = pa.concat_tables(tables) if tables else self.schema.empty_table()
         if bad:
-            rows = rows.take(pa.array(sorted(range(len(good)), key=good.__getitem__)))
+            order = sorted(range(len(good)), key=good.__getitem__)
+            rows = rows.take(pa.array(order, pa.int64()))
         return Decoded(rows=rows, good=sorted(good), bad=dict(sorted(bad.items())))
 
     def _apart(self, block: list[int], values: Sequence[bytes | None]) -> list[list[int]]:
