@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -40,10 +41,8 @@ def kill_tree(driver: subprocess.Popen[bytes]) -> None:
     """The JVM first: it is the one that plans, logs and commits."""
     parent = psutil.Process(driver.pid)
     for process in [*parent.children(recursive=True), parent]:
-        try:
+        with suppress(psutil.NoSuchProcess):
             process.kill()
-        except psutil.NoSuchProcess:
-            continue
     driver.wait()
 
 
@@ -76,11 +75,9 @@ def test_a_killed_driver_loses_and_doubles_nothing(tmp_path: Path) -> None:
 def processes(marker: str) -> list[psutil.Process]:
     found = []
     for process in psutil.Process().children(recursive=True):
-        try:
+        with suppress(psutil.Error):
             if marker in " ".join(process.cmdline()):
                 found.append(process)
-        except psutil.Error:
-            continue
     return found
 
 
@@ -90,8 +87,9 @@ def test_a_killed_python_worker_is_survived(spark: SparkSession, tmp_path: Path)
     wait_until(lambda: batches_done(query) >= 2)
     for _ in range(3):
         for daemon in processes("pyspark.daemon"):
-            for worker in daemon.children():
-                worker.kill()
+            with suppress(psutil.NoSuchProcess):
+                for worker in daemon.children():
+                    worker.kill()
         seen = batches_done(query)
         wait_until(lambda at=seen: batches_done(query) >= at + 2)
     query.stop()

@@ -37,6 +37,14 @@ class Arrivals:
             counts += _position_at(curve, times_s) - float(curve.positions[0])
         return cls(known, times_s, counts, sum(span.tuples for span, _ in curves))
 
+    def beside(self, others: Sequence[tuple[Span, ArrivalCurve]]) -> "Arrivals":
+        """These tuples and others, whose partitions have other numbers."""
+        own = [
+            (Span(partition=p, start=int(c.positions[0]), stop=int(c.positions[-1])), c)
+            for p, c in self.curves.items()
+        ]
+        return Arrivals.pool([*own, *others])
+
     def mean_arrival_s(self) -> float:
         """Exact for curves with jumps too: a jump has no width, so it has one time."""
         total, weighted_s = 0.0, 0.0

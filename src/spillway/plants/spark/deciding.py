@@ -32,6 +32,7 @@ class Choice:
 
     wish: Wish
     fresh: bool = False
+    share: float | None = None  # decided for all gates of the query
 
 
 class Decider:

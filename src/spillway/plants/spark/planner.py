@@ -7,13 +7,14 @@ A plan that is never shown was discarded. After a restart `shown` comes without 
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 from spillway.clock import Clock, WallClock
 from spillway.errors import SpillwayError
+from spillway.gate.arrivals import Arrivals
 from spillway.gate.offsets import Offset, decode, encode, is_sentinel
 from spillway.gate.pacing import Pace, Wish, bounded, freshest
 from spillway.gate.planning import Settings, Waiting, heartbeat, next_offset, survey
@@ -22,6 +23,7 @@ from spillway.logs import catalog
 from spillway.model import BatchRecord
 from spillway.plants.spark.archive import Archive
 from spillway.plants.spark.deciding import Choice, Decider
+from spillway.plants.spark.joint import Joint
 from spillway.plants.spark.options import GateOptions
 from spillway.plants.spark.starts import first_stretches
 from spillway.ports import Log, Span
@@ -63,6 +65,7 @@ class Planner:
         self._elapsed = elapsed
         self._sleep = sleep
         self._decider = decider or Decider(gate, self._clock)
+        self._joint = Joint(gate.joint, self._options) if gate.joint else None
         self._archive = Archive(Path(gate.ledger)) if gate.ledger else None
         self._settings = Settings(seed=gate.seed, policy=gate.policy, dry_run=gate.dry_run)
         self._log: Log | None = None
@@ -79,11 +82,16 @@ class Planner:
     def latest(self, start: Encoded) -> Encoded:
         """The end of the next batch, or `start` itself when there is nothing to do."""
         if is_sentinel(start):
-            return encode(self._begin())
+            first = self._begin()
+            if self._joint is not None:
+                self._joint.enter(first)
+            return encode(first)
         previous = decode(start)
         self._resume(previous)
         self._batch_ended(previous)
         self._archived(start)
+        if self._joint is not None:
+            self._joint.enter(previous)
         planned = self._next(previous)
         if planned is None:
             return start
@@ -155,6 +163,9 @@ class Planner:
         kept, scanned = previous.kept_tuples(), previous.scanned_tuples
         assert self._pace is not None
         self._pace = self._pace.after(kept, scanned)
+        if self._joint is not None:
+            beside = self._joint.beside(running.planned_s)
+            kept, scanned = kept + beside[0], scanned + beside[1]
         if running.learnable and scanned > 0:
             record = BatchRecord(
                 kept_tuples=kept,
@@ -177,6 +188,8 @@ class Planner:
                     previous, previous.gate, waiting.arrivals, max(0.0, left_s)
                 ):
                     return self._plan(previous, self._survey(previous))  # more came while it waited
+            elif self._joint is not None and self._joint.pending(self._clock.now_s()):
+                return None
             else:
                 self._decider.rest(previous, previous.gate)
                 if self._frozen is None and self._is_quiet(previous):
@@ -210,10 +223,10 @@ class Planner:
 
     def _plan(self, previous: Offset, waiting: Waiting) -> Offset:
         assert self._pace is not None
-        choice = self._choose(previous, waiting)
+        choice = self._choose(previous, waiting.arrivals)
         pace = self._pace.within(self._gate.max_batch)
         cut = bounded(choice.wish, waiting.arrivals.tuples, pace)
-        return next_offset(
+        offset = next_offset(
             previous,
             waiting,
             freshest(cut) if choice.fresh else cut,
@@ -221,13 +234,25 @@ class Planner:
             now_s=self._clock.now_s(),
             costs=self._decider.costs or previous.costs,
         )
+        if self._joint is not None:
+            self._joint.planned(self._elapsed(), offset, choice.share)
+        return offset
 
-    def _choose(self, previous: Offset, waiting: Waiting) -> Choice:
-        arrivals = waiting.arrivals
+    def _choose(self, previous: Offset, own: Arrivals) -> Choice:
         if self._frozen is not None:
-            wish = Wish(kept_tuples=arrivals.tuples, least_fraction=1.0, reason="available now")
+            wish = Wish(kept_tuples=own.tuples, least_fraction=1.0, reason="available now")
             return Choice(wish=wish)
-        return self._decider.choose(previous, arrivals)
+        if self._joint is None:
+            return self._decider.choose(previous, own)
+        share = self._joint.share(self._elapsed())
+        if share is not None:
+            kept, least = share * own.tuples, self._gate.min_keep
+            return Choice(wish=Wish(kept_tuples=kept, least_fraction=least, reason="joint share"))
+        everything = own.beside(self._joint.pending(self._clock.now_s()))
+        choice = self._decider.choose(previous, everything)
+        share = min(1.0, choice.wish.kept_tuples / max(1, everything.tuples))
+        wish = replace(choice.wish, kept_tuples=share * own.tuples)
+        return replace(choice, wish=wish, share=share)
 
     def _archived(self, offset: Encoded) -> None:
         if self._archive is not None and not is_sentinel(offset):
