@@ -78,6 +78,8 @@ class SinkIndex:
             raise SpillwayError(
                 f"{self._directory} holds {self.rows} committed rows: row {stop - 1} was asked for"
             )
+        if start >= stop:
+            return
         index = int(np.searchsorted(self._starts, start, "right")) - 1
         while index < len(self._files) and self._files[index].first < stop:
             yield self._files[index]
