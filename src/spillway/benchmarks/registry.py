@@ -37,6 +37,7 @@ class Benchmark:
 MODULES: tuple[str, ...] = (
     "decide",
     "fit",
+    "logs",
     "simulator",
     "spark_overload",
     "gate_overhead",
