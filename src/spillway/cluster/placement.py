@@ -8,10 +8,12 @@ onto any host with room for CPU, memory and network, hosts of neighbouring opera
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ceil, floor
 
 from spillway.cluster.views import HostView, OperatorView, Resources
 
 GRID_PER_CORE = 1000
+SLACK = 1e-6  # of a grid unit: 0.6 - 0.5 is a full 0.1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +43,7 @@ def operators_to_move(
     """
     movable = [op for op in host.operators if op.name not in fixed]
     pinned = sum(op.use.cpu_cores for op in host.operators if op.name in fixed)
-    room = int((target_utilisation * host.capacity.cpu_cores - pinned) * GRID_PER_CORE)
+    room = floor((target_utilisation * host.capacity.cpu_cores - pinned) * GRID_PER_CORE + SLACK)
     movable.sort(key=lambda op: (op.state_mb, op.name))
     stays = _largest_subset([_units(op) for op in movable], max(0, room))
     return tuple(op for op, kept in zip(movable, stays, strict=True) if not kept)
@@ -106,7 +108,7 @@ def _with(one: Bin, operator: OperatorView) -> Bin:
 
 def _units(operator: OperatorView) -> int:
     """CPU on the grid, rounded up so that what stays never exceeds the target."""
-    return -int(-operator.use.cpu_cores * GRID_PER_CORE // 1)
+    return ceil(operator.use.cpu_cores * GRID_PER_CORE - SLACK)
 
 
 def _largest_subset(weights: Sequence[int], room: int) -> list[bool]:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 STEP = 0.05
 STATES = 21  # 0, 0.05 .. 1
+TIE = 1e-9  # capped entries stay this much below the best: equals would go to no action
 
 
 class Choice(IntEnum):
@@ -88,9 +89,9 @@ class SarsaTable:
         above, below = self.values[state + 1 : start + STATES], self.values[start:state]
         for other in Choice:
             if other < best:
-                above[:, other] = np.minimum(above[:, other], above[:, best])
+                above[:, other] = np.minimum(above[:, other], above[:, best] - TIE)
             elif other > best:
-                below[:, other] = np.minimum(below[:, other], below[:, best])
+                below[:, other] = np.minimum(below[:, other], below[:, best] - TIE)
 
 
 def initial_values(lower: float, upper: float) -> npt.NDArray[np.float64]:

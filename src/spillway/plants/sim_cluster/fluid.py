@@ -17,6 +17,7 @@ Bools = npt.NDArray[np.bool]
 
 SERVICE_S = 0.010  # one operator's service time on an idle host
 HOP_S = 0.002  # between operators on different hosts
+CORRECTIONS, DAMPING = 5, 0.6
 BUSIEST = 0.98  # beyond, the queue itself carries the delay
 
 
@@ -91,9 +92,9 @@ class Fluid:
         share = np.ones(self._hosts)
         waiting, processed = self._flow(admitted, selectivity, may_run)
         used_s = self._work(processed, host, copy_on)
-        # A host's share depends on what arrives from others: three corrections settle it.
-        for _ in range(3 if (used_s > capacity_s).any() else 0):
-            share = np.minimum(1.0, share * capacity_s / np.maximum(used_s, 1e-12))
+        # Work grows with the share, and downstream with its square or cube: damped corrections.
+        for _ in range(CORRECTIONS if (used_s > capacity_s).any() else 0):
+            share = np.minimum(1.0, share * (capacity_s / np.maximum(used_s, 1e-12)) ** DAMPING)
             waiting, processed = self._flow(admitted, selectivity, may_run * share[host])
             used_s = self._work(processed, host, copy_on)
         age_s = self._move_ages(waiting, processed, selectivity)
