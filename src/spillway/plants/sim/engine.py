@@ -3,11 +3,11 @@
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 
-from spillway.errors import SpillwayError, require
+from spillway.errors import SpillwayError, require, unknown_name
 from spillway.gate.sampling import PPM, UniformRule
 from spillway.model import Action, Decision, KeepFraction, Measurement, Target
 from spillway.plants.sim.departures import DepartureLog
@@ -67,6 +67,8 @@ class NetworkPlant:
         scheduler: Scheduler | None = None,
         seed: int = 0,
     ) -> None:
+        if delay not in get_args(DelayOf):
+            raise unknown_name("definition of delay", delay, get_args(DelayOf))
         self.network = network
         self.engine = engine or Engine()
         self.now_s = 0.0  # when the processor is free again
