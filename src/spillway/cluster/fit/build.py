@@ -20,7 +20,7 @@ import numpy as np
 from spillway.cluster.fit.decide import Rates, shed_nothing
 from spillway.cluster.fit.local import OwnOutputs, own_outputs
 from spillway.cluster.fit.prune import prune
-from spillway.cluster.fit.spread import Resolution
+from spillway.cluster.fit.spread import Resolution, check_inputs
 from spillway.cluster.fit.table import (
     TOLERANCE,
     FeasibleInputTable,
@@ -30,7 +30,9 @@ from spillway.cluster.fit.table import (
     PublishedTable,
 )
 from spillway.cluster.fit.topology import Arc, Node, Topology
+from spillway.errors import SpillwayError
 
+MAX_FACTOR = 1000  # rows of either side of a merge: at most a million combinations at a time
 MAX_LIMITS = 32  # half spaces of the not-overloaded region; more are replaced by a safe one
 
 
@@ -42,6 +44,11 @@ class _Rows:
     load: Floats
     score: Floats
     picks: Indices  # tables joined so far x rows
+
+    @property
+    def costs(self) -> Floats:
+        """What must be low while more tables are to be joined."""
+        return np.concatenate((self.need, self.load[None]))
 
     def take(self, chosen: Indices) -> "_Rows":
         return _Rows(
@@ -64,6 +71,14 @@ class _Rows:
         )
 
 
+def _small_enough(rows: _Rows) -> tuple[_Rows, float]:
+    """Combinations multiply: each factor is thinned to MAX_FACTOR rows, for a stated error."""
+    if rows.load.size <= MAX_FACTOR:
+        return rows, 0.0
+    kept, lost = prune(rows.costs, rows.score, MAX_FACTOR)
+    return rows.take(kept), lost
+
+
 def build_table(
     node: Node,
     children: Mapping[str, PublishedTable],
@@ -77,6 +92,7 @@ def build_table(
     `peaks` are the highest rates that its inputs can see: rows above them are useless and left
     out, so that the rows there are lie closer. `price` is score per unit of this node's time.
     """
+    check_inputs(node.name, len(node.inputs), resolution.rows)
     ceiling = np.full(len(node.inputs), np.inf) if peaks is None else peaks * (1.0 + TOLERANCE)
     own = own_outputs(node, resolution, ceiling)
     parts = [_mapped_back(node, name, children[name], price) for name in node.children]
@@ -86,15 +102,16 @@ def build_table(
     error = own.error + sum(children[name].error for name in node.children)
     rows = parts[0]
     for number, part in enumerate(parts):
-        rows = rows.times(part) if number else rows
+        if number:
+            (rows, lost), (part, also_lost) = _small_enough(rows), _small_enough(part)
+            rows, error = rows.times(part), error + lost + also_lost
         fits = own.always @ rows.need + rows.load <= capacity
         rows = rows.take(np.flatnonzero(fits & (rows.need <= ceiling[:, None]).all(axis=0)))
         if number == len(parts) - 1:
             rows = _with_own_scores(rows, own, float(node.capacity), price)
             kept, lost = prune(rows.need, rows.score, resolution.rows)
         elif number:
-            costs = np.concatenate((rows.need, rows.load[None]))
-            kept, lost = prune(costs, rows.score, 2 * resolution.rows)
+            kept, lost = prune(rows.costs, rows.score, 2 * resolution.rows)
         else:
             continue
         rows, error = rows.take(kept), error + lost
@@ -119,6 +136,12 @@ def build_tables(
     prices: Mapping[str, float] | None = None,
 ) -> dict[str, FeasibleInputTable]:
     """The tables of all nodes of a forest, leaves first. `peaks`: of the external inputs."""
+    if not topology.is_forest:
+        name, parents = next((n, p) for n, p in topology.parents.items() if len(p) > 1)
+        raise SpillwayError(
+            f"node '{name}' has several parents ({', '.join(p or 'outside' for p in parents)}):"
+            " tables coordinate trees; negotiate shares of its capacity first"
+        )
     tables: dict[str, FeasibleInputTable] = {}
     highest = peak_rates(topology, peaks)
     for node in reversed(topology.order):

@@ -17,7 +17,14 @@ from math import factorial, inf
 
 import numpy as np
 
-from spillway.cluster.fit.spread import Axis, Resolution, TableSize, spreads, spreads_of_size
+from spillway.cluster.fit.spread import (
+    Axis,
+    MaxError,
+    Resolution,
+    grid_points,
+    spreads_of_error,
+    spreads_of_size,
+)
 from spillway.cluster.fit.table import TOLERANCE, Floats
 from spillway.cluster.fit.topology import Arc, Node, Output, Path, exact
 
@@ -149,16 +156,22 @@ def _spare(node: Node, essential: set[int]) -> tuple[SparePath, ...]:
 def _finest_grid(
     node: Node, axes: list[Axis], always: list[Fraction], resolution: Resolution
 ) -> tuple[tuple[Fraction, ...], Floats]:
-    """Spreads and feasible points. A size counts feasible points: about 1 in m! of the grid is."""
-    if isinstance(resolution, TableSize) and len(axes) > 1:
-        points = resolution.rows * factorial(len(axes))
-        while points > resolution.rows:
-            steps = spreads_of_size(axes, points, node.name)
+    """Spreads and feasible points, within the rows allowed; infeasible points do not count."""
+    # about 1 point in m! is feasible; trying more than 24 times the rows would take too long
+    most = resolution.rows * min(24, factorial(len(axes)))
+    if isinstance(resolution, MaxError):
+        steps = spreads_of_error(axes, resolution)
+        if grid_points(axes, steps) <= most:
             grid = _grid(axes, steps, always, node.capacity)
             if grid.shape[1] <= resolution.rows:
                 return steps, grid
-            points = points * 7 // 8
-    steps = spreads(axes, resolution, node.name)
+    while most > resolution.rows:
+        steps = spreads_of_size(axes, most)
+        grid = _grid(axes, steps, always, node.capacity)
+        if grid.shape[1] <= resolution.rows:
+            return steps, grid
+        most = most * 7 // 8
+    steps = spreads_of_size(axes, resolution.rows)
     return steps, _grid(axes, steps, always, node.capacity)
 
 

@@ -6,6 +6,8 @@ and scores at most `error` less. That is all the proof of the error bound needs,
 own rates: nothing is rounded.
 """
 
+from math import prod
+
 import numpy as np
 
 from spillway.cluster.fit.table import Flags, Floats, Indices
@@ -14,6 +16,7 @@ _BLOCK = 256
 _FINEST = 2.5  # first grid tried: this many times bound^(1/columns) cells per column
 _COARSER = 1.15  # from one grid to the next
 _COMPARED = 1024  # rows
+_MAX_CELLS = 2**20
 _EXACT_ROWS = 8  # x bound: above that, several columns are thinned before they are compared
 
 
@@ -83,7 +86,7 @@ def _thin_cells(costs: Floats, scores: Floats, bound: int) -> tuple[Indices, flo
     cells, shape = _finest_cells(costs, bound)
     flat = np.ravel_multi_index(tuple(cells), shape)
     order = np.argsort(scores, kind="stable")
-    leader = np.full(np.prod(shape), -1, dtype=np.intp)
+    leader = np.full(prod(shape), -1, dtype=np.intp)
     leader[flat[order]] = order  # the last written, hence the best, stays
     leaders = leader[leader >= 0]
     if scores.size <= _COMPARED:
@@ -107,10 +110,11 @@ def _finest_cells(costs: Floats, bound: int) -> tuple[Indices, tuple[int, ...]]:
         widths = _round_up(highest / max(per_column, 1.0))
         cells = np.ceil(costs / widths[:, None] - 1e-12).astype(np.intp)
         shape = tuple(int(n) + 1 for n in cells.max(axis=1))
-        used = np.zeros(np.prod(shape), dtype=bool)
-        used[np.ravel_multi_index(tuple(cells), shape)] = True
-        if used.sum() <= bound or per_column <= 1.0:
-            return cells, shape
+        if prod(shape) <= _MAX_CELLS:
+            used = np.zeros(prod(shape), dtype=bool)
+            used[np.ravel_multi_index(tuple(cells), shape)] = True
+            if used.sum() <= bound or per_column <= 1.0:
+                return cells, shape
         per_column /= _COARSER
 
 

@@ -53,25 +53,29 @@ class Axis:
     value: Fraction  # Sel_i: weight x selectivity, summed over the input's outputs
 
 
-def spreads(axes: Sequence[Axis], resolution: Resolution, node: str) -> tuple[Fraction, ...]:
-    """s_i for every axis."""
+def check_inputs(node: str, inputs: int, rows: int) -> None:
+    """Refuse a node whose inputs cannot have two points each."""
+    if 2**inputs > rows:
+        raise SpillwayError(
+            f"node '{node}' has {inputs} inputs and a table of {rows} rows: a table of m inputs"
+            f" needs 2^m rows or more, here {2**inputs}; allow more rows or split the node"
+        )
+
+
+def spreads_of_error(axes: Sequence[Axis], error: MaxError) -> tuple[Fraction, ...]:
+    """s_i = e / (m Sel_i)."""
+    return tuple(error.score / (len(axes) * axis.value) for axis in axes)
+
+
+def grid_points(axes: Sequence[Axis], steps: Sequence[Fraction]) -> int:
+    """Multiples of the spreads from 0 to R_i, all combinations."""
+    return prod(int(axis.upper // s) + 1 for axis, s in zip(axes, steps, strict=True))
+
+
+def spreads_of_size(axes: Sequence[Axis], rows: int) -> tuple[Fraction, ...]:
+    """Spreads of equal error along all inputs, with at most `rows` points on the whole grid."""
     if not axes:
         return ()
-    if isinstance(resolution, MaxError):
-        wanted = tuple(resolution.score / (len(axes) * axis.value) for axis in axes)
-        points = prod(axis.upper // s + 1 for axis, s in zip(axes, wanted, strict=True))
-        if points <= resolution.rows:
-            return wanted
-    return spreads_of_size(axes, resolution.rows, node)
-
-
-def spreads_of_size(axes: Sequence[Axis], rows: int, node: str) -> tuple[Fraction, ...]:
-    """Spreads of equal error along all inputs, with at most `rows` points on the whole grid."""
-    if 2 ** len(axes) > rows:
-        raise SpillwayError(
-            f"node '{node}' has {len(axes)} inputs and a table of {rows} rows: a table of m inputs"
-            f" needs 2^m rows or more, here {2 ** len(axes)}; allow more rows or split the node"
-        )
     spans = [float(axis.upper * axis.value) for axis in axes]
     points = _points_of_equal_error(spans, rows)
     return tuple(
@@ -83,7 +87,7 @@ def spreads_of_size(axes: Sequence[Axis], rows: int, node: str) -> tuple[Fractio
 def _points_of_equal_error(spans: Sequence[float], rows: int) -> list[int]:
     """B_i = 1 + span_i / e for the smallest e whose product of whole B_i is within `rows`."""
     low, high = 0.0, max(spans)
-    for _ in range(60):
+    for _ in range(40):
         error = (low + high) / 2
         if error > 0 and prod(_points(spans, error)) <= rows:
             high = error

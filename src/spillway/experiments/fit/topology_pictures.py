@@ -10,7 +10,7 @@ from spillway.experiments.pictures import label, panels
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from spillway.experiments.fit.topologies import TreeRun
+    from spillway.experiments.fit.random_runs import TreeRun
 
 
 def draw(trees: Sequence[TreeRun], dags: Sequence[Mapping[str, float]]) -> Figure:

@@ -1,0 +1,75 @@
+"""On every random tree: within the stated error of the optimum, and nobody overloaded."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spillway.cluster.fit.build import build_tables
+from spillway.cluster.fit.decide import shed
+from spillway.cluster.fit.messages import TableUpdate, apply_update, full_update
+from spillway.cluster.fit.optimum import optimum
+from spillway.cluster.fit.random_topology import Shape, random_topology
+from spillway.cluster.fit.shares import negotiate
+from spillway.cluster.fit.spread import MaxError, TableSize
+from spillway.cluster.fit.topology import OUTSIDE, Output, exact
+
+SEEDS = st.integers(0, 2**32 - 1)
+SHAPES = st.builds(
+    Shape,
+    nodes=st.integers(1, 12),
+    max_inputs=st.integers(1, 3),
+    max_children=st.integers(1, 4),
+    split_chance=st.sampled_from([0.0, 0.5, 1.0]),
+    weights=st.sampled_from([(1,), (1, 2, 5)]),
+)
+
+
+def stated(topology, tables):
+    return sum(t.error for name, t in tables.items() if topology.parents[name] == (OUTSIDE,))
+
+
+@given(shape=SHAPES, seed=SEEDS, rows=st.sampled_from([16, 64]), factor=st.floats(0.1, 1.0))
+@settings(max_examples=60, deadline=None)
+def test_sized_tables_stay_within_their_stated_error(shape, seed, rows, factor):
+    topology, peaks = random_topology(shape, np.random.default_rng(seed))
+    tables = build_tables(topology, TableSize(rows=rows), peaks=peaks)
+    rates = {port: rate * factor for port, rate in peaks.items()}
+    best = optimum(topology, rates).score
+    found = shed(topology, tables, rates)
+    assert best - found.score <= stated(topology, tables) + 1e-6 * best
+    assert found.score <= best * (1 + 1e-6)
+    assert max(found.loads.values()) <= 1 + 1e-6
+
+
+@given(seed=SEEDS, nodes=st.integers(1, 6), inputs=st.integers(1, 2))
+@settings(max_examples=40, deadline=None)
+def test_leaf_errors_add_up_and_hold(seed, nodes, inputs):
+    shape = Shape(nodes=nodes, max_inputs=inputs, max_children=2)
+    topology, rates = random_topology(shape, np.random.default_rng(seed))
+    best = optimum(topology, rates).score
+    error = exact(f"{best / 10:.3g}")
+    tables = build_tables(topology, MaxError(score=error), peaks=rates)
+    ends = sum(any(isinstance(p.to, Output) for p in n.paths) for n in topology.nodes)
+    found = shed(topology, tables, rates)
+    assert best - found.score <= stated(topology, tables) + 1e-6 * best
+    if inputs == 1:  # nothing is thinned
+        assert stated(topology, tables) <= ends * float(error) * (1 + 1e-9)
+
+
+@given(seed=SEEDS, nodes=st.integers(2, 10))
+@settings(max_examples=15, deadline=None)
+def test_any_acyclic_topology_is_safe_and_at_most_optimal(seed, nodes):
+    shape = Shape(nodes=nodes, max_parents=3)
+    topology, rates = random_topology(shape, np.random.default_rng(seed))
+    found = negotiate(topology, rates, TableSize(rows=16), rounds=2)
+    assert max(found.outcome.loads.values()) <= 1 + 1e-6
+    assert found.outcome.score <= optimum(topology, rates).score * (1 + 1e-6)
+
+
+@given(seed=SEEDS)
+@settings(max_examples=20, deadline=None)
+def test_what_a_parent_receives_is_what_the_child_published(seed):
+    topology, _ = random_topology(Shape(nodes=3, max_inputs=3), np.random.default_rng(seed))
+    for table in build_tables(topology, TableSize(rows=24)).values():
+        update = TableUpdate.decode(full_update(table, 1).encode())
+        assert apply_update(table.inputs, None, 0, update).same_as(table)
