@@ -13,7 +13,7 @@ from spillway.errors import SpillwayError, require, unknown_name
 from spillway.experiments.report import Table
 from spillway.load import laws
 from spillway.model import Target, parse_duration_s
-from spillway.plants.sim.batches import BatchCost, Query
+from spillway.plants.sim.batches import DISTURBED, BatchCost, Query
 from spillway.plants.sim.engine import NetworkPlant
 from spillway.plants.sim.microbatch import MicroBatchPlant
 from spillway.plants.sim.network import Network, load_coefficient
@@ -24,7 +24,6 @@ from spillway.workloads import named
 from spillway.workloads.files import replay
 
 MICRO_BATCH = "micro-batch"
-NOISY = {"noise": 0.1, "pause_s": 0.5, "pauses_per_s": 0.02, "warm_up": 0.5, "curvature_s": 5e-8}
 PERIODS = (
     *("time_s", "offered", "admitted", "shed", "completed", "queued"),
     *("delay_s", "target_s", "keep_fraction", "headroom", "cost_s"),
@@ -167,8 +166,9 @@ def _micro_batch(
     noisy: bool,
     seed: int,
 ) -> tuple[SimulatedPlant, float]:
-    cost = BatchCost(kept_s=cost_s or 1e-3, scanned_s=(cost_s or 1e-3) / 100.0)
-    cost = replace(cost, **NOISY) if noisy else cost
+    cost = DISTURBED if noisy else BatchCost(scanned_s=DISTURBED.scanned_s)
+    if cost_s is not None:
+        cost = replace(cost, kept_s=cost_s)
     rate_per_s = rate if rate is not None else 1.5 / cost.kept_s
     arrivals = _arrivals(workload, rate_per_s, duration_s, seed)
     return MicroBatchPlant(Query(cost=cost), arrivals, target=target, seed=seed), rate_per_s

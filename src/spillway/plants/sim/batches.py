@@ -54,6 +54,12 @@ class BatchCost:
         return even_s + (self.pause_s * length if paused else 0.0)
 
 
+# Every disturbance switched on. Plausible, not fitted: o is a windowed aggregate's on two cores.
+DISTURBED = BatchCost(
+    scanned_s=1e-5, curvature_s=5e-8, noise=0.1, pause_s=0.5, pauses_per_s=0.02, warm_up=0.5
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Query:
     """One query over a stream of its own."""

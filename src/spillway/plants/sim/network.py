@@ -66,7 +66,8 @@ class Operator:
         )
         require(self.rows >= 1, f"rows {what}", self.rows, "at least 1")
         require(self.weight > 0.0, f"weight {what}", self.weight, "above zero")
-        require(len(self.inputs) > 0, f"inputs {what}", self.inputs, "at least one name")
+        distinct = len(set(self.inputs)) == len(self.inputs) > 0
+        require(distinct, f"inputs {what}", self.inputs, "at least one name, each once")
         require(
             self.rows == 1 or (self.selectivity == 1.0 and self.window is None),
             f"rows {what}",
