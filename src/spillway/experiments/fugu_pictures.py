@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Summary = Mapping[str, float]
+Line = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]  # x, y
 
 COLOURS = ("#9ecae1", "#4292c6", "#084594")
 
@@ -29,18 +34,23 @@ def bars(title: str, labels: Sequence[str], summaries: Sequence[Summary]) -> Fig
     return figure
 
 
-def _group(axes, labels, summaries, keys, names) -> None:  # type: ignore[no-untyped-def]
+def _group(
+    axes: Axes,
+    labels: Sequence[str],
+    summaries: Sequence[Summary],
+    keys: Sequence[str],
+    names: Sequence[str],
+) -> None:
     for offset, (key, name, colour) in enumerate(zip(keys, names, COLOURS, strict=True)):
         places = [position + (offset - 1) * 0.27 for position in range(len(labels))]
         heights = [summary[key] for summary in summaries]
         drawn = axes.bar(places, heights, width=0.25, label=name, color=colour)
         axes.bar_label(drawn, fmt="%.2f", fontsize=7)
     axes.set_xticks(range(len(labels)), labels, fontsize=8)
-    axes.legend(fontsize=8, loc="upper left", ncols=3)
-    axes.margins(y=0.15)
+    axes.legend(fontsize=8, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3)
 
 
-def courses(title: str, panels: Mapping[str, Mapping[str, tuple[object, object]]]) -> Figure:
+def courses(title: str, panels: Mapping[str, Mapping[str, Line]]) -> Figure:
     """Time series: one panel per quantity, one line per name (x in seconds)."""
     from matplotlib.figure import Figure
 
@@ -51,7 +61,7 @@ def courses(title: str, panels: Mapping[str, Mapping[str, tuple[object, object]]
             one.plot(x, y, label=name, linewidth=1.1)
         one.set_ylabel(label)
         one.grid(alpha=0.3)
-    axes[0].legend(fontsize=8, ncols=6, loc="upper left")
+    axes[0].legend(fontsize=8, ncols=6, loc="lower left", bbox_to_anchor=(0.0, 1.0))
     axes[-1].set_xlabel("time [s]")
     figure.suptitle(title)
     return figure
