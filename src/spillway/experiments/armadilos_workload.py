@@ -52,7 +52,8 @@ def draw_day(
         spikes = _bursts(rng, steps, step_s, per_day=8.0, lasting_s=(20.0, 90.0), by=2.0)
         noise = rng.normal(1.0, 0.04, size=steps).clip(0.8, 1.2)
         rates[:, stream] = 1000.0 * shifted * (1.0 + bursts + spikes) * noise
-    load = rng.lognormal(np.log(0.19), 0.6, size=queries).clip(0.02, 0.6)
+    # No query outgrows a node in its worst burst: a query is not split here.
+    load = rng.lognormal(np.log(0.2), 0.4, size=queries).clip(0.05, 0.35)
     stateless = rng.random(queries) < 0.3
     return Day(
         step_s=step_s,

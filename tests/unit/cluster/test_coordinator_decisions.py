@@ -148,6 +148,15 @@ def test_a_destination_that_shares_operators_is_preferred() -> None:
     assert "already runs" in move.reason
 
 
+def test_important_queries_are_spread_so_that_others_can_shed_in_their_place() -> None:
+    cluster = Cluster("a", "b", "c").add("low", "a", 0.05).add("gold-1", "a", 0.4, priority=6)
+    cluster.add("gold-2", "a", 0.5, priority=6).add("gold-3", "b", 0.3, priority=6)
+    cluster.add("silver", "c", 0.2, priority=3)
+    settings = replace(QUICK, lower=0.01)
+    chosen = {m.query: m.destination for m in moves(run(cluster, Coordinator(settings), 2))}
+    assert chosen == {"low": "b", "gold-1": "c"}  # b is fuller, but with gold
+
+
 def test_shared_parts_are_decoupled_before_the_move() -> None:
     cluster = Cluster("a", "b").add("q1", "a", 0.4).add("q2", "a", 0.4, priority=6)
     cluster.share("scan", "a", 0.2, "q1", "q2").add("other", "b", 0.05)

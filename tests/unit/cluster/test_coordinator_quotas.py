@@ -35,7 +35,12 @@ def test_a_class_above_its_share_claims_less_everywhere() -> None:
     # bronze asks 1.6 of two nodes and owns 0.2 of them; silver is within its 0.6.
     shares = quotas(host("a", silver=0.3, bronze=0.8), host("b", silver=0.3, bronze=0.8))
     assert shares["a", "silver"] == pytest.approx(0.3)
-    assert shares["a", "bronze"] == pytest.approx(0.7)
+    assert shares["a", "bronze"] == pytest.approx(0.1)
+
+
+def test_a_quota_stays_open_for_load_that_may_come() -> None:
+    # gold asks nothing now; its part is lent out by the node, and there when gold needs it.
+    assert quotas(host("a", silver=0.3, bronze=0.8))["a", "gold"] == pytest.approx(0.6)
 
 
 def test_quotas_of_a_node_sum_to_one() -> None:

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from spillway.cluster.migration.handoff import Migrated, Stream, in_order, migrate, resume, run
+from spillway.cluster.migration.handoff import Stream, carry_out, in_order, migrate, resume, run
 from spillway.cluster.migration.plan import Activation, HandOff, plan_handoff
-from spillway.cluster.migration.reference import Executor, Row
+from spillway.cluster.migration.reference import Row
 from spillway.cluster.migration.windows import Aggregate, Join, Query, Window
 from spillway.errors import SpillwayError
 
@@ -72,25 +72,8 @@ def test_a_hand_off_where_the_text_of_figure_35_puts_it_differs() -> None:
     assert plan.migration_ts == 3  # the second tuple before t = 7; the text says 4
     last = plan.activations[-1]
     text = replace(plan, migration=3, origin_end=6, activations=(replace(last, discard=(1,)),))
-    assert hand_off(query, stream, 5, [4], plan).rows == outputs(query, stream)
-    assert hand_off(query, stream, 5, [4], text).rows != outputs(query, stream)
-
-
-def hand_off(
-    query: Query, stream: Stream, planned_at: int, connected_at: list[int], plan: HandOff
-) -> Migrated:
-    """A hand-off by a given plan, right or wrong."""
-    origin, made = Executor(query), []
-    for position, (source, row) in enumerate(stream):
-        if position == planned_at:
-            origin.end_at(plan)
-        made += [(position, out) for out in origin.push(row, source)]
-    results = run(query, stream)
-    by_origin = tuple(
-        next(p for p in results if p.row == out and p.position == at) for at, out in made
-    )
-    received = resume(query, stream, connected_at, plan)
-    return Migrated(plan=plan, origin=by_origin, destination=received)
+    assert carry_out(query, stream, 5, [4], plan).rows == outputs(query, stream)
+    assert carry_out(query, stream, 5, [4], text).rows != outputs(query, stream)
 
 
 def test_a_start_before_the_last_window_discards_one_slide_less_one_after_it() -> None:
@@ -151,7 +134,7 @@ def test_a_join_is_bound_to_its_last_opened_window_because_its_pairs_are_out() -
         source_from=(closed + 2,) * 2,
         activations=(Activation(opens_at=closed + 2, silent_before=closed + 6),),
     )
-    repeated = hand_off(query, PAIRS, 30, [0, 0], early).rows
+    repeated = carry_out(query, PAIRS, 30, [0, 0], early).rows
     assert len(repeated) > len(outputs(query, PAIRS))
 
 
@@ -186,7 +169,7 @@ def test_the_first_result_at_the_controlling_window_is_too_early_a_start() -> No
         source_from=(10, 11),
         activations=(Activation(opens_at=10, label_from=11), *above_only.activations),
     )
-    assert hand_off(query, stream, 4, connected_at, thesis).rows != expected
+    assert carry_out(query, stream, 4, connected_at, thesis).rows != expected
 
 
 def test_equal_timestamps_that_passed_before_connecting_are_not_lost() -> None:

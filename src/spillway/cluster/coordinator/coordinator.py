@@ -41,13 +41,13 @@ class Coordinator:
 
 
 def _set_quotas(now: Round) -> None:
-    """Only where a node is full: elsewhere its own class scheduler lends what is spare.
+    """Only where a node is nearly full: elsewhere its class scheduler lends what is spare.
 
     All quotas of a node change together or not at all, so that they keep summing to 1.
     """
     quotas = global_quotas(now.view)
     for host in now.view.running:
-        if sum(c.load for c in host.classes) <= 1.0:
+        if sum(c.load for c in host.classes) <= now.settings.upper:
             continue
         changes = [(c, quotas[host.name, c.name]) for c in host.classes]
         if max(abs(new - c.quota) for c, new in changes) < now.settings.quota_step:

@@ -2,9 +2,9 @@
 
 A class owns P_k / sum(P) of the cluster, not of every single node. Where its load L_k is within
 that share it deserves to shed nowhere, however unevenly its queries lie; where it is above, its
-claim on each node shrinks by share / L_k. On one node, claims are served highest priority first,
-then what is left goes to loads still unserved in the same order, and the rest by priority.
-With even loads this is the class scheduler's split; with uneven ones it lends across nodes.
+claim on each node shrinks by share / L_k. On one node, claims are served highest priority first;
+what is left fills up the split by priority, and then unserved loads, in the same order. A quota
+above a class's load costs nobody anything: the node lends it out, and it is there when load comes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,18 +28,17 @@ def global_quotas(view: ClusterView) -> Quotas:
 def node_quotas(classes: Sequence[ClassView], within: Mapping[str, float]) -> dict[str, float]:
     """One node's split, given which part of its load each class may claim."""
     ranked = sorted(classes, key=lambda c: (-c.priority, c.name))
-    quotas = dict.fromkeys((c.name for c in ranked), 0.0)
-    left = 1.0
-    for wanted in (
-        {c.name: c.load * within[c.name] for c in ranked},
-        {c.name: c.load for c in ranked},
-    ):
-        for c in ranked:
-            part = min(left, max(0.0, wanted[c.name] - quotas[c.name]))
-            quotas[c.name] += part
-            left -= part
     weight = sum(c.priority for c in ranked)
-    return {c.name: quotas[c.name] + left * c.priority / weight for c in ranked}
+    claims = {c.name: c.load * within[c.name] for c in ranked}
+    split = {c.name: c.priority / weight for c in ranked}
+    loads = {c.name: c.load for c in ranked}
+    quotas, left = dict.fromkeys(claims, 0.0), 1.0
+    for wanted in (claims, split, loads):
+        for name, value in wanted.items():
+            part = min(left, max(0.0, value - quotas[name]))
+            quotas[name] += part
+            left -= part
+    return quotas
 
 
 def _claim_factors(hosts: Sequence[HostView]) -> dict[str, float]:

@@ -5,7 +5,14 @@ from dataclasses import dataclass
 
 from spillway.cluster.coordinator.memory import Memory
 from spillway.cluster.scaling.demand import demand_cores
-from spillway.cluster.views import NOTHING, ClusterView, OperatorView, QueryView, Resources
+from spillway.cluster.views import (
+    NOTHING,
+    ClusterView,
+    HostView,
+    OperatorView,
+    QueryView,
+    Resources,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +49,8 @@ class Room:
             host.name: sum((self._needs[op.name] for op in host.operators), NOTHING)
             for host in view.running
         }
-        self._arriving: dict[str, list[tuple[int, Resources]]] = {}
+        self._by_priority = {host.name: self._cores_by_priority(host) for host in view.running}
+        self._entitled = _cumulative_shares(view.queries)
         self._signatures: dict[str, set[str]] = {
             host.name: set(host.signatures) for host in view.running
         }
@@ -87,32 +95,49 @@ class Room:
         fill_to: float,
         displace: bool = False,
     ) -> Place | None:
-        """Most operators to share, then the fullest node that still has room, then by name."""
+        """Where priorities keep apart, then most to share, then the fullest with room, by name."""
         parts = self.own_parts(query, source)
-        found: list[tuple[float, float, str]] = []
+        against = query.priority if displace else None
+        found: list[tuple[float, float, float, str]] = []
         for node in self._hosts:
             if node == source or node in closed:
                 continue
             new = [op for op in parts if op.signature not in self._signatures[node]]
-            against = query.priority if displace else None
             left_cores = self._left_cores(node, new, fill_to, against)
             if left_cores is not None:
-                found.append((self._cores(new) - self._cores(parts), left_cores, node))
+                crowding = self._crowding(node, query.priority, self._cores(new))
+                found.append((crowding, self._cores(new), left_cores, node))
         if not found:
             return None
-        saved, _, node = min(found)
-        return Place(node=node, shared_cores=-saved, displaces=displace)
+        _, new_cores, _, node = min(found)
+        saved = self._cores(parts) - new_cores
+        return Place(node=node, shared_cores=saved, displaces=displace)
+
+    def _crowding(self, node: str, priority: int, more_cores: float) -> float:
+        """Cores by which this priority and those above would exceed their part of the node.
+
+        A node full of important queries has nobody to shed in their place.
+        """
+        cores = self._cores_at_least(node, priority) + more_cores
+        entitled = self._entitled[priority] * self._hosts[node].capacity.cpu_cores
+        return max(0.0, cores - entitled)
 
     def _left_cores(
         self, node: str, new: list[OperatorView], fill_to: float, displacing: int | None
     ) -> float | None:
-        """Cores left below `fill_to` with these operators on top; None when they do not fit."""
-        capacity = self._hosts[node].capacity
-        taken = self._use[node] if displacing is None else self._use_at_least(node, displacing)
-        left = fill_to * capacity.cpu_cores - taken.cpu_cores - self._cores(new)
+        """Cores left below `fill_to` with these operators on top; None when they do not fit.
+
+        Only CPU can be taken from lower priorities: their memory stays where it is.
+        """
+        capacity, use = self._hosts[node].capacity, self._use[node]
+        taken = use.cpu_cores if displacing is None else self._cores_at_least(node, displacing)
+        left = fill_to * capacity.cpu_cores - taken - self._cores(new)
         if left < -1e-9:  # first, because it decides most of the time
             return None
-        fits = sum((self._needs[op.name] for op in new), NOTHING).fits_in(capacity - taken)
+        needs = [self._needs[op.name] for op in new]
+        memory_mb = use.memory_mb + sum(need.memory_mb for need in needs)
+        network = use.network_mb_per_s + sum(need.network_mb_per_s for need in needs)
+        fits = memory_mb <= capacity.memory_mb and network <= capacity.network_mb_per_s
         return left if fits else None
 
     def take(self, query: QueryView, source: str, destination: str) -> Taken:
@@ -128,8 +153,8 @@ class Room:
                 joined.append(op)
         known = (op.signature for op in joined if op.signature is not None)
         self._signatures.get(destination, set()).update(known)
-        arriving = sum((self._needs[op.name] for op in joined), NOTHING)
-        self._arriving.setdefault(destination, []).append((query.priority, arriving))
+        self._count(query.priority, source, -self._cores(left))
+        self._count(query.priority, destination, self._cores(joined))
         return Taken(query=query, source=source, destination=destination, left=left, joined=joined)
 
     def take_back(self, taken: Taken) -> None:
@@ -142,20 +167,38 @@ class Room:
             self._use[taken.destination] = self._use[taken.destination] - self._needs[op.name]
             if op.signature is not None:
                 self._signatures[taken.destination].discard(op.signature)
-        self._arriving[taken.destination].pop()
+        self._count(taken.query.priority, taken.source, self._cores(taken.left))
+        self._count(taken.query.priority, taken.destination, -self._cores(taken.joined))
 
     def _cores(self, operators: Iterable[OperatorView]) -> float:
         return sum(self._needs[op.name].cpu_cores for op in operators)
 
-    def _use_at_least(self, node: str, priority: int) -> Resources:
-        """What operators of this priority and above take on a node."""
-        important = (
-            self._needs[op.name]
-            for op in self._hosts[node].operators
-            if max((self._priority.get(q, 0) for q in op.queries), default=0) >= priority
-        )
-        arriving = (use for p, use in self._arriving.get(node, ()) if p >= priority)
-        return sum(arriving, sum(important, NOTHING))
+    def _cores_at_least(self, node: str, priority: int) -> float:
+        """What operators of this priority and above want on a node."""
+        return sum(cores for p, cores in self._by_priority[node].items() if p >= priority)
+
+    def _count(self, priority: int, node: str, cores: float) -> None:
+        if node in self._by_priority:
+            counted = self._by_priority[node]
+            counted[priority] = counted.get(priority, 0.0) + cores
+
+    def _cores_by_priority(self, host: HostView) -> dict[int, float]:
+        """A shared operator counts for the most important query that uses it."""
+        cores: dict[int, float] = {}
+        for op in host.operators:
+            priority = max((self._priority.get(q, 0) for q in op.queries), default=0)
+            cores[priority] = cores.get(priority, 0.0) + self._needs[op.name].cpu_cores
+        return cores
+
+
+def _cumulative_shares(queries: Iterable[QueryView]) -> dict[int, float]:
+    """Priority -> the part of a node that classes of this priority and above own together."""
+    classes = {(query.class_name, query.priority) for query in queries}
+    weight = sum(priority for _, priority in classes)
+    return {
+        own: sum(priority for _, priority in classes if priority >= own) / weight
+        for _, own in classes
+    }
 
 
 def _need(operator: OperatorView, demand: Mapping[str, float]) -> Resources:

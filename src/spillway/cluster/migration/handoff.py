@@ -97,6 +97,19 @@ def migrate(
     )
 
 
+def carry_out(
+    query: Query, stream: Stream, planned_at: int, connected_at: Sequence[int], plan: HandOff
+) -> Migrated:
+    """The output under any plan, right or wrong, that takes effect at a position."""
+    origin, made = Executor(query), list[Produced]()
+    for position, (source, row) in enumerate(stream):
+        if position == planned_at:
+            origin.end_at(plan)
+        made += [Produced(row=out, position=position) for out in origin.push(row, source)]
+    received = resume(query, stream, connected_at, plan)
+    return Migrated(plan=plan, planned_at=planned_at, origin=tuple(made), destination=received)
+
+
 def first_timestamps(
     stream: Stream, connected_at: Sequence[int], strictly_increasing: bool
 ) -> tuple[int, ...] | None:
