@@ -6,6 +6,12 @@ from spillway.errors import unknown_name
 from spillway.experiments.report import Experiment
 
 MODULES: tuple[str, ...] = (
+    "ctrl.model",
+    "ctrl.longterm",
+    "ctrl.sweeps",
+    "fit.example",
+    "fit.spread",
+    "fit.topologies",
     "fugu",
     "fugu_beyond",
     "unimico",
