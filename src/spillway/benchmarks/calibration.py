@@ -17,19 +17,27 @@ class Calibration:
     kept_s: float
     scanned_s: float
 
+    def capacity_per_s(self, target: Target) -> float:
+        """What is kept without loss at most: batches of the best length, nothing to scan in vain."""
+        return self._kept_per_s(0.0, _length_s(target), ceiling=False)
+
     def best_kept_per_s(self, rate_per_s: float, target: Target) -> float:
         """The uniform oracle: D = y / (1 + p), less o and the scanning of everything offered."""
-        share = 0.5 if target.quantile is None else target.quantile
-        length_s = target.delay_s / (1.0 + share)
-        return self._kept_per_s(rate_per_s, length_s)
+        return self._kept_per_s(rate_per_s, _length_s(target))
 
     def bound_per_s(self, rate_per_s: float, target: Target) -> float:
         """No shedder keeps more: a batch as long as the whole target."""
         return self._kept_per_s(rate_per_s, target.delay_s)
 
-    def _kept_per_s(self, rate_per_s: float, length_s: float) -> float:
+    def _kept_per_s(self, rate_per_s: float, length_s: float, *, ceiling: bool = True) -> float:
         free = 1.0 - self.fixed_s / length_s - self.scanned_s * rate_per_s
-        return min(rate_per_s, max(0.0, free) / self.kept_s)
+        kept = max(0.0, free) / self.kept_s
+        return min(rate_per_s, kept) if ceiling else kept
+
+
+def _length_s(target: Target) -> float:
+    """The best batch length for uniform dropping."""
+    return target.delay_s / (1.5 if target.quantile is None else 1.0 + target.quantile)
 
 
 def mean_of(calibrations: list[Calibration]) -> Calibration:

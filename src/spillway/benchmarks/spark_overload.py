@@ -37,7 +37,7 @@ def run(setup: BenchSetup) -> BenchReport:
         measured: dict[str, dict[str, Any]] = {}
         steps = len(cases) * (len(laws) + 1)
         for number, case in enumerate(cases):
-            rate = case.overload * before.best_kept_per_s(float("inf"), _two_seconds())
+            rate = case.overload * before.capacity_per_s(_two_seconds())
             rows = measured.setdefault(case.name, {})
             for place, law in enumerate((*laws, PLAIN)):
                 done = 0.1 + 0.85 * (number * (len(laws) + 1) + place) / steps
