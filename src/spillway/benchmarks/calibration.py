@@ -18,7 +18,7 @@ class Calibration:
     scanned_s: float
 
     def capacity_per_s(self, target: Target) -> float:
-        """What is kept without loss at most: batches of the best length, nothing to scan in vain."""
+        """What can be kept at most: batches of the best length, and nothing shed to scan."""
         return self._kept_per_s(0.0, _length_s(target), ceiling=False)
 
     def best_kept_per_s(self, rate_per_s: float, target: Target) -> float:
