@@ -21,7 +21,7 @@ class Case:
     duration_s: float
 
 
-def random_case(seed: int, *, joins: bool = True) -> Case:
+def random_case(seed: int, *, class_names: tuple[str, ...] = ("default",)) -> Case:
     rng = np.random.default_rng(seed)
     duration_s = 3.0
     streams = tuple(Stream(name=f"s{i}") for i in range(rng.integers(1, 4)))
@@ -32,7 +32,7 @@ def random_case(seed: int, *, joins: bool = True) -> Case:
     ]
     operators = list(sources)
     for i in range(rng.integers(1, 12)):
-        operators.append(_operator(rng, f"op{i}", [o.name for o in operators], joins))
+        operators.append(_operator(rng, f"op{i}", [o.name for o in operators], class_names))
     return Case(
         network=Network(operators=tuple(operators), streams=streams),
         engine=_engine(rng),
@@ -52,9 +52,11 @@ def _cost_s(rng: np.random.Generator) -> float:
     return float(rng.choice([1e-5, 2e-4, 1e-3]))
 
 
-def _operator(rng: np.random.Generator, name: str, known: list[str], joins: bool) -> Operator:
+def _operator(
+    rng: np.random.Generator, name: str, known: list[str], class_names: tuple[str, ...]
+) -> Operator:
     inputs = tuple(rng.choice(known, size=min(len(known), rng.integers(1, 3)), replace=False))
-    kind = rng.choice(["pass", "filter", "rows", "split", "join"] if joins else ["pass", "filter"])
+    kind = rng.choice(["pass", "filter", "rows", "split", "join"])
     return Operator(
         name=name,
         cost_s=_cost_s(rng),
@@ -62,6 +64,7 @@ def _operator(rng: np.random.Generator, name: str, known: list[str], joins: bool
         selectivity={"filter": 0.6, "split": 1.4, "join": 0.8}.get(str(kind), 1.0),
         rows=int(rng.integers(2, 7)) if kind == "rows" else 1,
         window=RangeWindow(seconds=0.4, tuples=60.0) if kind == "join" else None,
+        class_name=str(rng.choice(class_names)),
         weight=float(rng.choice([1.0, 1.5])),
     )
 

@@ -47,7 +47,7 @@ def _decide(plant: SimulatedPlant, action: Action) -> None:
 def test_networks_conserve_tuples(
     seed: int, steps: list[tuple[float, Action]], buffered: bool
 ) -> None:
-    case = random_case(seed)
+    case = random_case(seed, class_names=("default", "other"))
     plant = NetworkPlant(
         case.network, case.arrivals, target=Target(delay_s=0.5), engine=case.engine, seed=seed
     )

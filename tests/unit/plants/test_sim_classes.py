@@ -8,8 +8,8 @@ import pytest
 from spillway.errors import SpillwayError
 from spillway.load.laws import make
 from spillway.model import Target
-from spillway.plants.sim.engine import NetworkPlant
-from spillway.plants.sim.network import Network, Stream, chain
+from spillway.plants.sim.engine import Engine, NetworkPlant
+from spillway.plants.sim.network import Network, Operator, Stream, chain
 from spillway.plants.sim.run import simulate, simulate_classes
 from spillway.plants.sim.scheduling import RoundRobin, Scheduler, Turn
 
@@ -80,3 +80,25 @@ def test_a_class_without_a_load_manager_or_a_target_is_refused() -> None:
         simulate(plant(), make("none"), 1.0, 0.5)
     with pytest.raises(SpillwayError, match="class 'bronze' has no delay target"):
         NetworkPlant(two_classes(), {}, target={"gold": Target(delay_s=1.0)})
+
+
+def test_a_class_sheds_what_another_class_hands_to_it() -> None:
+    """Thesis 3.2.2: with a load manager of its own the low class no longer blocks the high one."""
+    shared = Operator(name="shared", cost_s=1e-4, class_name="one")
+    high = Operator(name="high", cost_s=1e-4, inputs=("shared",), class_name="one")
+    low = Operator(name="low", cost_s=2e-2, inputs=("shared",), class_name="three")
+    network = Network(operators=(shared, high, low), streams=(Stream(class_name="one"),))
+    targets = {"one": Target(delay_s=0.3), "three": Target(delay_s=0.5)}
+    engine = Engine(queue_tuples=60, batch_tuples=1, scheduler="highest-rate")
+    times_s = np.arange(0.0, 60.0, 0.01)
+    mean_s, lost = {}, {}
+    for law in ("none", "seamless"):
+        plant = NetworkPlant(network, times_s, target=targets, engine=engine, delay="output")
+        managers = {"one": make("none"), "three": make(law)}
+        runs = simulate_classes(plant, managers, 60.0, 0.25)
+        mean_s[law], lost[law] = runs["one"].mean_delay_s, runs["three"].loss_ratio
+        assert runs["one"].loss_ratio == 0.0
+        assert runs["one"].totals.balanced
+    assert mean_s["none"] > 5.0
+    assert mean_s["seamless"] < 0.1
+    assert lost["seamless"] == pytest.approx(0.5, abs=0.05)  # 50 of 100 tuples/s fit

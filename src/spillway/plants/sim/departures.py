@@ -10,6 +10,8 @@ import numpy as np
 
 from spillway.plants.sim.statistics import Floats, Ints
 
+SHED = -2  # exit of a copy that another class's gate did not let in
+
 
 @dataclass(frozen=True, kw_only=True)
 class Departures:
@@ -17,7 +19,7 @@ class Departures:
 
     ids: Ints
     times_s: Floats
-    exits: Ints  # 2 x class of the last operator, plus 1 when it was an output
+    exits: Ints  # 2 x class of the last operator, plus 1 when it was an output; or SHED
     finished: Ints  # tuples of which nothing is left in the network, ascending
 
 

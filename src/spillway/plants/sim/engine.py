@@ -10,8 +10,15 @@ import numpy as np
 from spillway.errors import SpillwayError, require, unknown_name
 from spillway.gate.sampling import PPM, UniformRule
 from spillway.model import Action, Decision, KeepFraction, Measurement, Target
-from spillway.plants.sim.departures import DepartureLog
-from spillway.plants.sim.inputs import Input, Timeline, open_inputs
+from spillway.plants.sim.departures import SHED, DepartureLog
+from spillway.plants.sim.inputs import (
+    Crossing,
+    Input,
+    Timeline,
+    keep_at_random,
+    open_inputs,
+    owners_of,
+)
 from spillway.plants.sim.monitor import Monitor
 from spillway.plants.sim.network import Network
 from spillway.plants.sim.operators import Node, make_node
@@ -52,6 +59,9 @@ class NetworkPlant:
     Delay is that of every tuple, until its last copy is gone ("every-tuple", ctrl paper), of
     output tuples only ("output", thesis), or of output tuples from their oldest input on
     ("oldest-input", dissp paper).
+
+    Every class has a gate in front of its streams, and wherever an operator of another class
+    feeds it.
     """
 
     def __init__(
@@ -84,7 +94,12 @@ class NetworkPlant:
         self._connect(delay == "oldest-input")
         self.classes = classes_of(network.class_names, target)
         self._monitor = Monitor(
-            network, self.nodes, self.inputs, self.log, self.classes, delay == "every-tuple"
+            network,
+            self.nodes,
+            [*self.inputs, *self.crossings],
+            self.log,
+            self.classes,
+            delay == "every-tuple",
         )
         self._rules = {name: UniformRule(keep_ppm=PPM, seed=seed) for name in self.classes}
         self._ready = 0
@@ -93,7 +108,7 @@ class NetworkPlant:
         self._debt_s = 0.0  # bookkeeping for dropped tuples, paid before anything else runs
         self._change_s = -1.0
         self._timeline = Timeline([], [], [])
-        self._stream_of = _owners(self.inputs, arrived_s.size)
+        self._stream_of = owners_of(self.inputs, arrived_s.size)
 
     def _connect(self, oldest: bool) -> None:
         network, engine = self.network, self.engine
@@ -106,11 +121,14 @@ class NetworkPlant:
             node.readers = [self.nodes[r] for r in network.readers(node.operator.name)]
             node.capacity, node.activation_s = engine.queue_tuples, engine.activation_s
             node.exit_code = 2 * class_index[node.operator.class_name]
+        self.crossings: list[Crossing] = []
         self._by_bit: list[Node] = []
         for bit, (index, turn) in enumerate(self._scheduler.plan(network, engine.batch_tuples)):
             node = self.nodes[index]
             node.bit, node.mask, node.turn_tuples = bit, 1 << bit, turn
             self._by_bit.append(node)
+        for node in self.nodes:
+            self._connect_crossings(node)
         for source in self.inputs:
             readers = [self.nodes[r] for r in network.readers(source.name)]
             source.queues = [node.queue for node in readers]
@@ -122,6 +140,19 @@ class NetworkPlant:
                         " put a source operator behind each of them"
                     )
                 node.source = source
+
+    def _connect_crossings(self, node: Node) -> None:
+        classes = dict.fromkeys(reader.operator.class_name for reader in node.readers)
+        for name in classes:
+            if name == node.operator.class_name:
+                continue
+            partition = len(self.inputs) + len(self.crossings)
+            crossing = Crossing(node.operator.name, name, partition)
+            readers = [r for r in node.readers if r.operator.class_name == name]
+            crossing.queues = [reader.queue for reader in readers]
+            crossing.readers_mask = sum(reader.mask for reader in readers)
+            node.crossings.append(crossing)
+            self.crossings.append(crossing)
 
     @property
     def executions(self) -> int:
@@ -232,7 +263,9 @@ class NetworkPlant:
         if not queue:
             self._ready ^= node.mask  # it was picked, so its bit is set
         if results:
-            if readers:
+            if node.crossings:
+                self._cross(node, results)
+            elif readers:
                 for reader in readers:
                     reader.queue.extend(results)
                     self._ready |= reader.mask
@@ -245,6 +278,25 @@ class NetworkPlant:
             node.blocked = 0
         if length >= node.capacity and node.source is not None and node.source.waiting:
             self._forward(node.source)
+
+    def _cross(self, node: Node, results: list[int]) -> None:
+        """Hand on through the gates of other classes; shed copies are gone."""
+        own = node.operator.class_name
+        for reader in node.readers:
+            if reader.operator.class_name == own:
+                reader.queue.extend(results)
+                self._ready |= reader.mask
+        for crossing in node.crossings:
+            kept, shed = crossing.cross(results, self._rules[crossing.class_name])
+            for queue in crossing.queues:
+                queue.extend(kept)
+                if shed:
+                    self.log.leave(shed, self.now_s, SHED)
+            if kept:
+                self._ready |= crossing.readers_mask
+            self._debt_s += len(shed) * self.engine.shed_cost_s
+        if len(node.readers) > 1:
+            self.log.fork(results, len(node.readers) - 1)
 
     def _fitting(self, node: Node, reader: Node) -> int:
         """How many tuples can be taken so that the results fit; 0: blocked until `reader` runs."""
@@ -276,22 +328,16 @@ class NetworkPlant:
 
     def _keep_of_backlog(self, state: ClassState, inputs: list[Input], action: Action) -> None:
         """Keep a random choice of what waits in the input buffers; every tuple is looked at."""
-        pending = [(i, tuple_id) for i, s in enumerate(inputs) for tuple_id in s.pending_ids()]
-        least = ceil((1.0 - self.engine.max_shed) * len(pending))
+        pending = sum(source.pending for source in inputs)
+        least = ceil((1.0 - self.engine.max_shed) * pending)
         if isinstance(action, KeepFraction):
-            keep = max(least, ceil(action.fraction * len(pending)))
+            keep = max(least, ceil(action.fraction * pending))
         else:
             keep = max(least, action.tuples)
-        self._debt_s += len(pending) * self.engine.shed_cost_s  # dissp paper eq. 1: N c_s
-        state.keep_fraction = min(1.0, keep / len(pending)) if pending else 1.0
-        if keep >= len(pending):
-            return
-        chosen = np.sort(self._rng.permutation(len(pending))[:keep])
-        kept: list[list[int]] = [[] for _ in inputs]
-        for k in chosen.tolist():
-            kept[pending[k][0]].append(pending[k][1])
-        for source, ids in zip(inputs, kept, strict=True):
-            source.keep_pending(ids)
+        self._debt_s += pending * self.engine.shed_cost_s  # dissp paper eq. 1: N c_s
+        state.keep_fraction = min(1.0, keep / pending) if pending else 1.0
+        if keep < pending:
+            keep_at_random(inputs, keep, self._rng)
 
     def set_target(self, class_name: str, target: Target) -> None:
         self._monitor.settle()
@@ -311,13 +357,3 @@ def _copies(network: Network, inputs: list[Input], tuples: int) -> Ints:
     for source in inputs:
         copies[source.ids] = len(network.readers(source.name))
     return copies
-
-
-def _owners(inputs: list[Input], tuples: int) -> list[int]:
-    if len(inputs) == 1:
-        return []
-    owners = np.zeros(tuples, dtype=np.int64)
-    for i, source in enumerate(inputs):
-        owners[source.ids] = i
-    found: list[int] = owners.tolist()
-    return found

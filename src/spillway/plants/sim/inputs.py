@@ -2,12 +2,13 @@
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from math import inf
 
 import numpy as np
 
 from spillway.errors import SpillwayError, unknown_name
-from spillway.gate.sampling import PPM, UniformRule, keep_mask
+from spillway.gate.sampling import BLOCK, PPM, UniformRule, keep_mask
 from spillway.model import Backlog, Target
 from spillway.plants.sim.network import Network
 from spillway.plants.sim.state import Counts
@@ -88,6 +89,33 @@ class Input:
         self._undecided = len(kept)
 
 
+class Crossing(Input):
+    """Where tuples of an operator enter another class: that class's gate stands in between."""
+
+    def __init__(self, name: str, class_name: str, partition: int) -> None:
+        super().__init__(name, class_name, np.zeros(0), np.zeros(0, dtype=np.int64), partition)
+        self._rule: UniformRule | None = None
+        self._mask: list[bool] = []  # of the positions from _mask_start on
+        self._mask_start = 0
+
+    def cross(self, ids: list[int], rule: UniformRule) -> tuple[list[int], list[int]]:
+        """Those that enter, and those that are shed."""
+        start = self.offered - self._mask_start
+        stop = start + len(ids)
+        self.offered += len(ids)
+        if rule.keep_ppm == PPM:
+            return ids, []
+        if rule != self._rule or stop > len(self._mask):
+            first = self._mask_start + start
+            ahead = first + max(BLOCK, len(ids))
+            self._mask = keep_mask(first, ahead, rule, self.partition).tolist()
+            self._rule, self._mask_start, start, stop = rule, first, 0, len(ids)
+        mask = self._mask[start:stop]
+        kept = list(compress(ids, mask))
+        self.shed += len(ids) - len(kept)
+        return kept, [i for i, keep in zip(ids, mask, strict=True) if not keep]
+
+
 def open_inputs(network: Network, arrivals: Mapping[str, Floats]) -> tuple[list[Input], Floats]:
     """The inputs of a network, and the arrival time of every tuple (numbered over all streams)."""
     names = [stream.name for stream in network.streams]
@@ -100,6 +128,28 @@ def open_inputs(network: Network, arrivals: Mapping[str, Floats]) -> tuple[list[
         ids = np.flatnonzero(owner[order] == i)
         inputs.append(Input(stream.name, stream.class_name, times[i], ids, partition=i))
     return inputs, merged[order]
+
+
+def keep_at_random(inputs: Sequence[Input], keep: int, rng: np.random.Generator) -> None:
+    """Of everything undecided in these buffers, keep a random choice of so many."""
+    pending = [(source, tuple_id) for source in inputs for tuple_id in source.pending_ids()]
+    kept: dict[str, list[int]] = {source.name: [] for source in inputs}
+    for k in np.sort(rng.permutation(len(pending))[:keep]).tolist():
+        source, tuple_id = pending[k]
+        kept[source.name].append(tuple_id)
+    for source in inputs:
+        source.keep_pending(kept[source.name])
+
+
+def owners_of(inputs: Sequence[Input], tuples: int) -> list[int]:
+    """Which input every tuple belongs to; not needed for a single one."""
+    if len(inputs) == 1:
+        return []
+    owners = np.zeros(tuples, dtype=np.int64)
+    for i, source in enumerate(inputs):
+        owners[source.ids] = i
+    found: list[int] = owners.tolist()
+    return found
 
 
 def checked_arrivals(names: Sequence[str], arrivals: Mapping[str, Floats]) -> list[Floats]:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from spillway.model import Measurement
 from spillway.plants.sim.departures import DepartureLog, Departures
-from spillway.plants.sim.inputs import Input, backlog_of
+from spillway.plants.sim.inputs import Crossing, Input, backlog_of
 from spillway.plants.sim.network import Network, load_coefficients
 from spillway.plants.sim.operators import Node
 from spillway.plants.sim.state import ClassState, Counts
@@ -154,18 +154,18 @@ class Monitor:
         )
 
     def totals(self, class_name: str) -> Totals:
-        """Counted from the queues themselves, not from differences of counters."""
+        """Of a class's own streams, counted from the queues, not from differences of counters."""
         self.settle()
-        inputs, counts = self._inputs[class_name], self.counts(class_name)
+        inputs = [s for s in self._inputs[class_name] if not isinstance(s, Crossing)]
         inside: set[int] = set()
         for node in self._nodes:
             inside.update(node.queue, node.held())
         own = self._class_of[list(inside)] == list(self._classes).index(class_name)
         return Totals(
-            offered_tuples=counts.offered,
-            admitted_tuples=counts.admitted,
-            shed_tuples=counts.shed,
+            offered_tuples=sum(source.offered for source in inputs),
+            admitted_tuples=sum(source.admitted for source in inputs),
+            shed_tuples=sum(source.shed for source in inputs),
             pending_tuples=sum(source.pending for source in inputs),
             in_flight_tuples=int(own.sum()) + sum(s.waiting - s.pending for s in inputs),
-            completed_tuples=counts.completed,
+            completed_tuples=self._classes[class_name].finished,
         )

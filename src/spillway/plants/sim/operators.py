@@ -5,7 +5,7 @@ from itertools import compress
 
 from spillway.plants.sim.departures import DepartureLog
 from spillway.plants.sim.draws import Draws
-from spillway.plants.sim.inputs import Input
+from spillway.plants.sim.inputs import Crossing, Input
 from spillway.plants.sim.network import Operator
 
 
@@ -17,6 +17,7 @@ class Node:
         self.log = log
         self.queue: list[int] = []
         self.readers: list[Node] = []
+        self.crossings: list[Crossing] = []  # gates in front of readers of other classes
         self.source: Input | None = None
         self.cost_s = operator.cost_s
         self.activation_s = 0.0

@@ -84,7 +84,8 @@ class Run:
 
     @property
     def loss_ratio(self) -> float:
-        return self.totals.shed_tuples / max(1, self.totals.offered_tuples)
+        """Of everything offered to the class, through its streams or by another class."""
+        return int(self.shed.sum()) / max(1, int(self.offered.sum()))
 
     @property
     def mean_delay_s(self) -> float:
