@@ -99,8 +99,8 @@ def _figures(run: ScalingRun) -> tuple[float, ...]:
 
 def _step_picture(workload: ClusterWorkload, runs: Mapping[str, ScalingRun]) -> Any:
     chosen = ("local thresholds", "Sarsa", "control", "true rate")
-    wanted = workload.demand_cores.sum(axis=(0, 2)).reshape(-1, 5).mean(axis=1)
-    time_s = np.arange(len(wanted)) * 5.0
+    wanted: Floats = workload.demand_cores.sum(axis=(0, 2)).reshape(-1, 5).mean(axis=1)
+    time_s: Floats = np.arange(len(wanted), dtype=np.float64) * 5.0
     hosts = {name: (runs[name].time_s, runs[name].hosts) for name in chosen}
     delays = {name: (runs[name].time_s, runs[name].delay_s) for name in chosen}
     demand = {"wanted / target": (time_s, wanted / ScalingSettings().target)}

@@ -78,7 +78,7 @@ def recorded_bars(path: Path) -> Floats:
 
 def generated_bars(rng: np.random.Generator, nervousness: float = 1.0) -> Floats:
     """A day like the recorded one: busy opening, quiet noon, busy afternoon; log-normal bursts
-    with long memory (H = 0.7), in part common to all sectors and in part their own; symbols'
+    with long memory (H = 0.75), in part common to all sectors and in part their own; symbols'
     popularity falls as rank^-0.98."""
     minute = np.arange(MINUTES)
     course = 0.7 + 1.4 * np.exp(-minute / 30.0) + 0.6 / (1.0 + np.exp((370 - minute) / 25.0))
@@ -92,5 +92,5 @@ def generated_bars(rng: np.random.Generator, nervousness: float = 1.0) -> Floats
 
 
 def _noise(rng: np.random.Generator, spread: float) -> Floats:
-    noise: Floats = gaussian_with(spread**2 * fractional_correlation(MINUTES, 0.7), rng)
+    noise: Floats = gaussian_with(spread**2 * fractional_correlation(MINUTES, 0.75), rng)
     return noise[:MINUTES]

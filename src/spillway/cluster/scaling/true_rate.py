@@ -89,6 +89,9 @@ class TrueRate:
     def _hosts_for(self, view: ClusterView, demand: dict[str, float]) -> int:
         """Hosts that first fit decreasing needs for the demand and a margin."""
         capacity = view.running[0].capacity if view.running else Resources()
+        one_less = (len(view.running) - 1) * capacity.cpu_cores * self._settings.target
+        if sum(demand.values()) * MARGIN > one_less:
+            return len(view.running)
         operators = [
             OperatorView(
                 name=name,
