@@ -27,6 +27,7 @@ from spillway.plants.spark.control import ClassState, GateDecides, SparkPlant
 from spillway.plants.spark.delays import DeliveredBatch, delivered
 from spillway.plants.spark.dispatch import Dispatcher
 from spillway.plants.spark.monitor import BatchProgress, ProgressMonitor
+from spillway.plants.spark.watermarks import with_watermark
 from spillway.ports import LoadManager
 from spillway.queries import sinks
 from spillway.queries.flow import Flow, Query, ServiceClass
@@ -184,13 +185,12 @@ class Application:
     def _gate(self, name: str, query: Query, stream_name: str) -> DataFrame:
         stream = self.flow.streams[stream_name]
         options = self._gate_options(name, query, stream_name)
-        reader = self._spark.readStream.format("spillway").options(**options)
         if stream.columns is not None:
-            reader = reader.schema(", ".join(f"`{c}` {t}" for c, t in stream.columns.items()))
-        frame = reader.load()
-        if stream.event_time is not None:
-            frame = frame.withWatermark(stream.event_time, _interval(stream.watermark))
-        return frame
+            options["schema"] = ", ".join(f"`{c}` {t}" for c, t in stream.columns.items())
+        frame = self._spark.readStream.format("spillway").options(**options).load()
+        if stream.event_time is None:
+            return frame
+        return with_watermark(frame, stream.event_time, _interval(stream.watermark))
 
     def _gate_options(self, name: str, query: Query, stream_name: str) -> dict[str, str]:
         stream, service_class = self.flow.streams[stream_name], self.flow.classes[query.class_name]
