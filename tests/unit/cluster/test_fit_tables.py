@@ -141,6 +141,14 @@ def test_the_region_without_overload_is_exact_between_grid_points():
     assert table.look_up((0.2, 0.41)).sheds
 
 
+def test_a_table_too_coarse_for_the_rates_cuts_all_inputs_alike():
+    table = build_table(leaf("n", "1", "1", capacity="100"), {}, TableSize(rows=4))
+    plan = table.look_up((60.0, 60.0))
+    assert plan.input_keep == pytest.approx((100 / 120, 100 / 120))
+    assert plan.score == pytest.approx(100.0)
+    assert plan.sheds
+
+
 def test_peaks_bring_the_rows_to_where_the_rates_are():
     node = leaf("n", "1", "1")
     wide = build_table(node, {}, TableSize(rows=64))

@@ -124,6 +124,7 @@ def build_table(
         flows=_flows(node, children, own, rows, price),
         sources=tuple(node.position[path.source] for path in node.paths),
         limits=_limits(node, children),
+        values=_values(node, children),
         error=error,
     )
 
@@ -220,6 +221,19 @@ def _flows(
     for path, flow in own.fill(rows.need, left, price):
         flows[path.path] = flow
     return flows
+
+
+def _values(node: Node, children: Mapping[str, PublishedTable]) -> Floats:
+    """Score of one tuple of each input when nothing is shed behind it."""
+    values = np.zeros(len(node.inputs))
+    for path in node.paths:
+        if isinstance(path.to, Arc):
+            child = children[path.to.node]
+            worth = float(child.values[child.inputs.index(path.to.input)])
+        else:
+            worth = float(path.to.score_weight)
+        values[node.position[path.source]] += worth * float(path.selectivity)
+    return values
 
 
 def _limits(node: Node, children: Mapping[str, PublishedTable]) -> Floats:

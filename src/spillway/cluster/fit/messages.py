@@ -6,8 +6,8 @@ depends on selectivities alone, so a changed cost moves only the rows along the 
 a table size the spreads follow the capacity, and most rows change. Whichever is shorter goes out.
 
 Layout, little endian: version, base version (0: full), inputs, half spaces or NO_CHANGE, removed
-rows, added rows (6 x uint32), error (float64), half spaces (float64), removed positions (uint32),
-added rows (rates and score, float64).
+rows, added rows (6 x uint32), error (float64), values (float64 per input), half spaces (float64),
+removed positions (uint32), added rows (rates and score, float64).
 """
 
 import struct
@@ -36,6 +36,7 @@ class TableUpdate:
     removed: Indices  # positions in the base
     added: Floats  # rows x (inputs + score)
     limits: Floats | None  # None: as before
+    values: Floats
     error: float
 
     def encode(self) -> bytes:
@@ -46,6 +47,7 @@ class TableUpdate:
         return b"".join(
             (
                 _HEAD.pack(*counts, self.error),
+                self.values.astype("<f8").tobytes(),
                 limits,
                 self.removed.astype("<u4").tobytes(),
                 self.added.astype("<f8").tobytes(),
@@ -55,7 +57,8 @@ class TableUpdate:
     @classmethod
     def decode(cls, message: bytes) -> "TableUpdate":
         version, base, inputs, spaces, removed, added, error = _HEAD.unpack_from(message)
-        at = _HEAD.size
+        values = np.frombuffer(message, "<f8", inputs, _HEAD.size)
+        at = _HEAD.size + values.nbytes
         limits = None
         if spaces != _NO_CHANGE:
             limits = np.frombuffer(message, "<f8", spaces * inputs, at).reshape(spaces, inputs)
@@ -68,6 +71,7 @@ class TableUpdate:
             removed=positions.astype(np.intp),
             added=rows.reshape(added, inputs + 1),
             limits=limits,
+            values=values,
             error=error,
         )
 
@@ -79,6 +83,7 @@ def full_update(table: PublishedTable, version: int) -> TableUpdate:
         removed=np.zeros(0, dtype=np.intp),
         added=_rows(table),
         limits=table.limits,
+        values=table.values,
         error=table.error,
     )
 
@@ -96,6 +101,7 @@ def update_between(old: PublishedTable, new: PublishedTable, version: int) -> Ta
             -1, after.shape[1]
         ),
         limits=None if np.array_equal(old.limits, new.limits) else new.limits,
+        values=new.values,
         error=new.error,
     )
     whole = full_update(new, version)
@@ -123,6 +129,7 @@ def apply_update(
         rates=np.ascontiguousarray(rows[:, :-1].T),
         scores=rows[:, -1].copy(),
         limits=limits,
+        values=update.values,
         error=update.error,
     )
 

@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import mul
 
 import numpy as np
 import numpy.typing as npt
@@ -29,12 +30,15 @@ class PublishedTable:
     `limits` is the region in which no node is overloaded: all of limits @ r <= 1. One half space
     per node downstream, less those that another one implies; with one input that is one number.
     It is exact, where the paper asks for a row that covers r and so sheds between grid points.
+    `values` is the score of one tuple of each input in that region. Scaling all rates down to its
+    edge is always allowed, so a coarse table never does worse than shedding alike everywhere.
     """
 
     inputs: tuple[str, ...]
     rates: Floats  # inputs x rows
     scores: Floats
     limits: Floats  # half spaces x inputs
+    values: Floats  # per input
     error: float
 
     @property
@@ -48,6 +52,7 @@ class PublishedTable:
             and np.array_equal(self.rates, other.rates)
             and np.array_equal(self.scores, other.scores)
             and np.array_equal(self.limits, other.limits)
+            and np.array_equal(self.values, other.values)
         )
 
     @cached_property
@@ -55,19 +60,24 @@ class PublishedTable:
         return [list(map(float, row)) for row in self.limits]
 
     @cached_property
+    def _value_list(self) -> list[float]:
+        return list(map(float, self.values))
+
+    @cached_property
     def _ascending(self) -> tuple[list[float], list[int]]:
         """One input: rates ascend with scores, so a binary search finds the best row."""
         order = np.argsort(self.rates[0], kind="stable")
         return list(map(float, self.rates[0][order])), list(map(int, order))
 
-    def not_overloaded(self, rates: Sequence[float]) -> bool:
+    def highest_load(self, rates: Sequence[float]) -> float:
+        """Of the busiest node here or downstream, when nothing is shed: 1 is its capacity."""
+        highest = 0.0
         for limit in self._limit_rows:
             load = 0.0
             for coefficient, rate in zip(limit, rates, strict=True):
-                load += coefficient * rate
-            if load > 1.0 + TOLERANCE:
-                return False
-        return True
+                load += coefficient * rate if rate > 0.0 else 0.0
+            highest = max(highest, load)
+        return highest
 
     def best_row(self, rates: Sequence[float]) -> int:
         """The row of the highest score that asks for no more than `rates`."""
@@ -86,8 +96,8 @@ class LocalPlan:
 
     input_keep: tuple[float, ...]
     path_keep: tuple[float, ...]
-    row: int | None  # of the table; None: not overloaded
-    score: float | None  # what the row promises
+    row: int | None  # of the table; None: not overloaded after keeping `input_keep`
+    score: float | None  # what is promised; None: everything is kept
 
     @property
     def sheds(self) -> bool:
@@ -103,19 +113,30 @@ class FeasibleInputTable(PublishedTable):
     sources: tuple[int, ...]  # path -> column of its input
 
     def look_up(self, rates: Sequence[float]) -> LocalPlan:
-        """Nothing when not overloaded, else the best row and its local plan."""
+        """Nothing when not overloaded, else the best row and its local plan.
+
+        When no row beats it, all inputs alike are cut down to where nothing is overloaded.
+        """
         if len(rates) != len(self.rates):
             raise SpillwayError(
                 f"node '{self.node}' got {len(rates)} rates: it has {len(self.rates)} inputs"
             )
-        if self.not_overloaded(rates):
-            return LocalPlan(
-                input_keep=(1.0,) * len(rates),
-                path_keep=(1.0,) * len(self.sources),
-                row=None,
-                score=None,
-            )
-        return self.plan_of(self.best_row(rates), rates)
+        load = self.highest_load(rates)
+        if load <= 1.0 + TOLERANCE:
+            return self._alike(1.0, None)
+        row = self.best_row(rates)
+        alike = sum(map(mul, self._value_list, rates)) / load
+        if alike > self.scores[row]:
+            return self._alike(1.0 / load, alike)
+        return self.plan_of(row, rates)
+
+    def _alike(self, keep: float, score: float | None) -> LocalPlan:
+        return LocalPlan(
+            input_keep=(keep,) * len(self.inputs),
+            path_keep=(1.0,) * len(self.sources),
+            row=None,
+            score=score,
+        )
 
     def plan_of(self, row: int, rates: Sequence[float]) -> LocalPlan:
         """Drop down to a row, and then on its paths."""
