@@ -252,7 +252,7 @@ def _draw(day: Day, outcomes: list[Outcome]) -> Figure:
     axes[1].set_ylabel("shed, thousand tuples/s")
     axes[2].set_ylabel("queries beyond their target")
     axes[2].set_xlabel("hour of the day")
-    axes[0].legend(fontsize=8, ncols=2)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper center", ncols=3)
     for axis in axes:
         axis.set_xlim(0, 24)
         axis.set_xticks(range(0, 25, 3))

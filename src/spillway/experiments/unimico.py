@@ -178,6 +178,7 @@ def _draw(paper: PaperQuery, responses: Responses) -> Figure:
     axis.axvline(responses.hand_over_s, color="tab:green", ls="--", label="destination takes over")
     axis.axvline(responses.origin_stops_s, color="tab:red", ls="--", label="origin stops")
     axis.set_yscale("log")
+    axis.set_ylim(bottom=0.1)
     axis.set_xlabel("time, s")
     axis.set_ylabel("response time, ms")
     axis.set_title(f"{paper.name}: response time of results (figure {paper.figures[1]})")
