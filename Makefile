@@ -4,7 +4,7 @@ BIN     = $(VENV)/bin
 
 .PHONY: demo test check lint types chaos clean
 demo: $(VENV)/ready
-	@$(BIN)/spillway simulate --demo
+	@$(BIN)/spillway demo
 
 test: $(VENV)/ready
 	@$(BIN)/ruff check src tests

@@ -6,6 +6,7 @@ import typer
 
 from spillway.cli.bench import bench
 from spillway.cli.check import check
+from spillway.cli.demo import demo
 from spillway.cli.ledger import ledger
 from spillway.cli.offsets import offsets
 from spillway.cli.reproduce import reproduce
@@ -22,6 +23,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command()(demo)
 app.command()(run)
 app.command()(check)
 app.command("set")(set_setting)

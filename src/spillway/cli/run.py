@@ -18,6 +18,7 @@ from spillway.model import Target, parse_duration_s
 
 if TYPE_CHECKING:
     from spillway.plants.spark.application import Application
+    from spillway.queries.flow import Flow
 
 REFRESH_S = 0.5
 
@@ -40,6 +41,24 @@ def run(
     flow = load_flow(flow_file)
     seconds = None if duration is None else parse_duration_s(duration, "--duration")
     root = folder or Path(".spillway") / flow_file.stem
+    application = run_flow(flow, flow_file.stem, root, seconds, master=master, quiet=as_json)
+    summary = summarise(application)
+    if as_json:
+        print_json(summary)
+    else:
+        show_summary(summary, root)
+
+
+def run_flow(
+    flow: "Flow",
+    name: str,
+    root: Path,
+    seconds: float | None,
+    *,
+    master: str | None = None,
+    quiet: bool = False,
+) -> "Application":
+    """Run a flow to its end and hand back what it measured."""
     errors.print("starting Spark (8-10 s)", highlight=False)
     from spillway.plants.spark.application import Application, Folder
     from spillway.plants.spark.pools import pool_settings
@@ -48,22 +67,18 @@ def run(
     priorities = {name: c.priority for name, c in flow.classes.items()}
     given = {key: str(value) for key, value in flow.spark.config.items()}
     config = {**pool_settings(priorities, root), **given}
-    spark = open_session(master or flow.spark.master, config, name=f"spillway {flow_file.stem}")
+    spark = open_session(master or flow.spark.master, config, name=f"spillway {name}")
     try:
         application = Application(flow, spark, Folder(root=root.absolute()))
         application.start()
         try:
-            _watch(application, seconds, quiet=as_json)
+            _watch(application, seconds, quiet=quiet)
         finally:
             errors.print("stopping", highlight=False)
             application.stop()
     finally:
         spark.stop()
-    summary = summarise(application)
-    if as_json:
-        print_json(summary)
-    else:
-        _show(summary, root)
+    return application
 
 
 def _watch(application: "Application", seconds: float | None, *, quiet: bool) -> None:
@@ -154,7 +169,7 @@ def summarise(application: "Application") -> dict[str, Any]:
     return {"queries": queries}
 
 
-def _show(summary: dict[str, Any], root: Path) -> None:
+def show_summary(summary: dict[str, Any], root: Path) -> None:
     rows: list[tuple[str, ...]] = []
     for name, query in summary["queries"].items():
         seen = query["delivered"]
