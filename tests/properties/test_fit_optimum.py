@@ -1,17 +1,20 @@
 """On every random tree: within the stated error of the optimum, and nobody overloaded."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spillway.cluster.fit.build import build_tables
-from spillway.cluster.fit.decide import shed
+from spillway.cluster.fit.decide import shed, shed_nothing
+from spillway.cluster.fit.links import Link, with_links
 from spillway.cluster.fit.messages import TableUpdate, apply_update, full_update
 from spillway.cluster.fit.optimum import optimum
 from spillway.cluster.fit.random_topology import Shape, random_topology
 from spillway.cluster.fit.shares import negotiate
 from spillway.cluster.fit.spread import MaxError, TableSize
-from spillway.cluster.fit.topology import OUTSIDE, Output, exact
+from spillway.cluster.fit.topology import OUTSIDE, Arc, Output, Topology, exact
 
 SEEDS = st.integers(0, 2**32 - 1)
 SHAPES = st.builds(
@@ -73,3 +76,61 @@ def test_what_a_parent_receives_is_what_the_child_published(seed):
     for table in build_tables(topology, TableSize(rows=24)).values():
         update = TableUpdate.decode(full_update(table, 1).encode())
         assert apply_update(table.inputs, None, 0, update).same_as(table)
+
+
+@given(seed=SEEDS, nodes=st.integers(2, 10), share=st.floats(0.3, 1.5))
+@settings(max_examples=20, deadline=None)
+def test_narrow_links_keep_the_promise_too(seed, nodes, share):
+    plain, rates = random_topology(Shape(nodes=nodes), np.random.default_rng(seed))
+    offered = shed_nothing(plain, rates).offered
+    links = [
+        Link(
+            sender=node.name,
+            receivers=node.children,
+            bytes_per_s=exact(f"{100 * share * sum(_sent(plain, node, offered)):.4g}"),
+            bytes_per_tuple=exact(100),
+        )
+        for node in plain.nodes
+        if node.children
+    ]
+    topology = with_links(plain, links)
+    tables = build_tables(topology, TableSize(rows=64), peaks=rates)
+    best = optimum(topology, rates).score
+    found = shed(topology, tables, rates)
+    assert best <= optimum(plain, rates).score * (1 + 1e-6)
+    assert best - found.score <= stated(topology, tables) + 1e-6 * best
+    assert max(found.loads.values()) <= 1 + 1e-6
+
+
+def _sent(topology, node, offered):
+    for path in node.paths:
+        if isinstance(path.to, Arc):
+            yield offered[path.to.node, path.to.input]
+
+
+@given(seed=SEEDS, nodes=st.integers(1, 8))
+@settings(max_examples=20, deadline=None)
+def test_priorities_keep_the_promise_and_serve_the_high_ones_first(seed, nodes):
+    rng = np.random.default_rng(seed)
+    plain, rates = random_topology(Shape(nodes=nodes), rng)
+    topology = Topology(
+        tuple(
+            replace(node, paths=tuple(_ranked(path, int(rng.integers(2))) for path in node.paths))
+            for node in plain.nodes
+        )
+    )
+    tables = build_tables(topology, TableSize(rows=64), peaks=rates)
+    best = optimum(topology, rates)
+    found = shed(topology, tables, rates)
+    lost = stated(topology, tables)
+    assert best.score - found.score <= lost + 1e-6 * best.score
+    high = {output.query for output in topology.outputs if output.priority}
+    low = sum(rate for query, rate in found.delivered.items() if query not in high)
+    served = sum(found.delivered[query] for query in high)
+    assert served >= sum(best.delivered[query] for query in high) - (lost + low) / 1000 - 1e-3
+
+
+def _ranked(path, priority):
+    if isinstance(path.to, Output):
+        return replace(path, to=replace(path.to, priority=priority))
+    return path

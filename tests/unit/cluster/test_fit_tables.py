@@ -135,6 +135,23 @@ def test_a_node_with_children_and_outputs_of_its_own_reaches_the_optimum():
     assert max(found.loads.values()) <= 1.0 + 1e-9
 
 
+def test_a_fine_grid_of_own_outputs_survives_the_merge_with_a_child():
+    node = Node(
+        name="p",
+        inputs=(Input(name="a"), Input(name="b")),
+        paths=(
+            Path(source="a", cost=exact("0.2"), to=Arc(node="c", input="0")),
+            Path(source="a", cost=exact("0.5"), to=Output(query="a")),
+            Path(source="b", cost=exact("0.5"), to=Output(query="b")),
+        ),
+    )
+    topology = Topology((node, leaf("c", "2")))
+    tables = build_tables(topology, MaxError(score=exact("0.02")))  # 10,000 points and more
+    rates = {("p", "a"): 1.0, ("p", "b"): 2.0}
+    best = optimum(topology, rates).score
+    assert best - shed(topology, tables, rates).score <= tables["p"].error < 0.3 * best
+
+
 def test_the_region_without_overload_is_exact_between_grid_points():
     table = build_table(leaf("n", "3", "1"), {}, TableSize(rows=6))
     assert not table.look_up((0.2, 0.4)).sheds

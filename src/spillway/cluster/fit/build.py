@@ -12,8 +12,8 @@ every node above, because smaller rates never break a capacity; so the table has
 within the sum of the errors below it. Thinning adds what it gave up, and each table states its sum.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -71,11 +71,28 @@ class _Rows:
         )
 
 
-def _small_enough(rows: _Rows) -> tuple[_Rows, float]:
-    """Combinations multiply: each factor is thinned to MAX_FACTOR rows, for a stated error."""
-    if rows.load.size <= MAX_FACTOR:
+def _combined(
+    parts: Sequence[_Rows], feasible: Callable[[_Rows], _Rows], bound: int
+) -> tuple[_Rows, float]:
+    """All feasible combinations of the parts; between merges, thinned to `bound` rows.
+
+    Scores of the node's own outputs are not in yet. They are no reason to keep a row: a higher
+    rate, if it pays, comes with a point of their grid, which is the last part.
+    """
+    rows, error = parts[0], 0.0
+    for part in parts[1:]:
+        (rows, lost), (factor, also_lost) = (_thinned(r, MAX_FACTOR) for r in (rows, part))
+        rows, error = feasible(rows.times(factor)), error + lost + also_lost
+        if part is not parts[-1]:
+            kept, lost = prune(rows.costs, rows.score, bound)
+            rows, error = rows.take(kept), error + lost
+    return rows, error
+
+
+def _thinned(rows: _Rows, bound: int) -> tuple[_Rows, float]:
+    if rows.load.size <= bound:
         return rows, 0.0
-    kept, lost = prune(rows.costs, rows.score, MAX_FACTOR)
+    kept, lost = prune(rows.costs, rows.score, bound)
     return rows.take(kept), lost
 
 
@@ -94,27 +111,22 @@ def build_table(
     """
     check_inputs(node.name, len(node.inputs), resolution.rows)
     ceiling = np.full(len(node.inputs), np.inf) if peaks is None else peaks * (1.0 + TOLERANCE)
-    own = own_outputs(node, resolution, ceiling)
+    merging = replace(resolution, rows=min(resolution.rows, MAX_FACTOR))
+    own = own_outputs(node, merging if node.children else resolution, ceiling)
     parts = [_mapped_back(node, name, children[name], price) for name in node.children]
     if own.columns:
         parts.append(_of_grid(node, own))
-    capacity = float(node.capacity) * (1.0 + TOLERANCE)
-    error = own.error + sum(children[name].error for name in node.children)
-    rows = parts[0]
-    for number, part in enumerate(parts):
-        if number:
-            (rows, lost), (part, also_lost) = _small_enough(rows), _small_enough(part)
-            rows, error = rows.times(part), error + lost + also_lost
-        fits = own.always @ rows.need + rows.load <= capacity
-        rows = rows.take(np.flatnonzero(fits & (rows.need <= ceiling[:, None]).all(axis=0)))
-        if number == len(parts) - 1:
-            rows = _with_own_scores(rows, own, float(node.capacity), price)
-            kept, lost = prune(rows.need, rows.score, resolution.rows)
-        elif number:
-            kept, lost = prune(rows.costs, rows.score, 2 * resolution.rows)
-        else:
-            continue
-        rows, error = rows.take(kept), error + lost
+    capacity = float(node.capacity)
+
+    def feasible(rows: _Rows) -> _Rows:
+        fits = own.always @ rows.need + rows.load <= capacity * (1.0 + TOLERANCE)
+        return rows.take(np.flatnonzero(fits & (rows.need <= ceiling[:, None]).all(axis=0)))
+
+    rows, thinned = _combined([feasible(part) for part in parts], feasible, 2 * resolution.rows)
+    rows = _with_own_scores(rows, own, capacity, price)
+    kept, lost = prune(rows.need, rows.score, resolution.rows)
+    rows = rows.take(kept)
+    error = own.error + sum(children[name].error for name in node.children) + thinned + lost
     rows = rows.take(np.lexsort((*rows.need, -rows.score)))
     return FeasibleInputTable(
         node=node.name,
