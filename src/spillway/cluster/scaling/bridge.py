@@ -62,21 +62,21 @@ class Bridge:
         demand = demand_cores(view)
         asked = host_demand(view, demand)
         self._saved += self._prices.shed(_shed_per_s(view) * elapsed_s)
-        actions = [self._judge(host, asked[host.name], view) for host in view.running]
+        actions = [self._judge(host, asked[host.name]) for host in view.running]
         self._shedding &= {host.name for host in view.running}
         return tuple(action for action in actions if action is not None)
 
-    def _judge(self, host: HostView, asked: float, view: ClusterView) -> Shed | None:
+    def _judge(self, host: HostView, asked: float) -> Shed | None:
         if asked <= self._ceiling:
             if host.name not in self._shedding:
                 return None
             self._shedding.discard(host.name)
-            return self._action(host, 1.0, f"demand {asked:.2f} fits again", view)
+            return self._action(host, 1.0, f"demand {asked:.2f} fits again")
         self._shedding.add(host.name)
         reason = f"demand {asked:.2f} above {self._ceiling:g} until capacity arrives"
-        return self._action(host, self._ceiling / asked, reason, view)
+        return self._action(host, self._ceiling / asked, reason)
 
-    def _action(self, host: HostView, keep: float, reason: str, view: ClusterView) -> Shed:
+    def _action(self, host: HostView, keep: float, reason: str) -> Shed:
         expected = ExpectedEffect(
             quantity="utilisation",
             subject=host.name,
