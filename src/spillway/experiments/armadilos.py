@@ -56,6 +56,7 @@ class Outcome:
     """One variant's day. Lists run over the classes, highest priority first."""
 
     variant: Variant
+    queries: list[int]
     shed_tuples: list[float]
     violation_query_h: list[float]
     node_h: float
@@ -131,6 +132,7 @@ def simulate(day: Day, variant: Variant, progress: Progress) -> Outcome:
     nodes, shed_per_s, late_queries = (list(column) for column in zip(*series, strict=True))
     return Outcome(
         variant=variant,
+        queries=[int((day.klass == k).sum()) for k in range(len(CLASSES))],
         shed_tuples=_by_class(day, cluster.shed),
         violation_query_h=[s / 3600.0 for s in _by_class(day, cluster.violation_s)],
         node_h=cluster.node_s / 3600.0,
@@ -195,9 +197,9 @@ def _checks(by_name: Mapping[str, Outcome], same_name: str) -> list[Check]:
         Check(
             name="priorities are global",
             paper="global priorities of the classes (7.1)",
-            here="shed per query, in M tuples: "
+            here="thousand tuples shed per query: "
             + ", ".join(
-                f"{c.name} {value / 1e6:.3g}"
+                f"{c.name} {value / 1e3:.0f}"
                 for c, value in zip(CLASSES, _per_query(together), strict=True)
             ),
             holds=_per_query(together) == sorted(_per_query(together)),
@@ -207,8 +209,8 @@ def _checks(by_name: Mapping[str, Outcome], same_name: str) -> list[Check]:
 
 
 def _per_query(outcome: Outcome) -> list[float]:
-    """Shed tuples relative to the class's share of the queries."""
-    return [shed / c.share for shed, c in zip(outcome.shed_tuples, CLASSES, strict=True)]
+    """Tuples shed by an average query of each class."""
+    return [shed / n for shed, n in zip(outcome.shed_tuples, outcome.queries, strict=True)]
 
 
 def _table(outcomes: list[Outcome], day: Day) -> Table:
