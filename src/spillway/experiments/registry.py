@@ -9,6 +9,7 @@ MODULES: tuple[str, ...] = (
     "ctrl.model",
     "ctrl.longterm",
     "ctrl.sweeps",
+    "dissp",
     "pham.headroom",
     "pham.cost",
     "pham.environment",

@@ -136,7 +136,7 @@ def _job_checks(toggled: Mapping[str, Outcome]) -> list[Check]:
             holds=lowest < 0.25 * TARGET_S,
         ),
         Check(
-            name="ALoMa stays closer to the target when the job changes every second than every 10 s",
+            name="ALoMa is closer to the target when the job changes every second than every 10 s",
             paper="performance becomes better",
             here=f"{fast_s:.2f} s and {slow_s:.2f} s away from it on average",
             holds=fast_s < slow_s,
