@@ -186,3 +186,25 @@ def _extent_is(log: Any, span: Span) -> bool:
         return bool(log.extent(time.time()) == (span,))
     except SpillwayError:
         return False
+
+
+def test_raw_rows_have_the_columns_of_sparks_own_source(kafka_broker: Any) -> None:
+    from confluent_kafka import Producer
+
+    kafka_broker.create_topic("raw", partitions=2)
+    producer = Producer({"bootstrap.servers": kafka_broker.bootstrap})
+    headers = [("trace", b"7")]
+    producer.produce("raw", b"v", key=b"k", partition=1, timestamp=5000, headers=headers)
+    producer.produce("raw", None, partition=1, timestamp=6000)
+    producer.flush()
+    log = open_log(options_of(kafka_broker, "raw", headers="true"))
+    (batch,) = log.read(Span(partition=1, start=0, stop=2), None)
+    rows = batch.to_pylist()
+    seconds = [row.pop("timestamp").timestamp() for row in rows]
+    assert seconds == [row.pop("_arrival").timestamp() for row in rows] == [5.0, 6.0]
+    place = {"topic": "raw", "partition": 1, "timestampType": 0}
+    assert rows == [
+        {"key": b"k", "value": b"v", "offset": 0, "headers": [{"key": "trace", "value": b"7"}]}
+        | place,
+        {"key": None, "value": None, "offset": 1, "headers": None} | place,
+    ]

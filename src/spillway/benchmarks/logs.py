@@ -160,7 +160,7 @@ def _kafka(name: str, schema: Any, rows: int) -> _Case:
 def _produce(topic: str, rows: int, held: Callable[[], int]) -> None:
     """Fills the topic up to `rows` records of about 40 bytes of JSON."""
     from confluent_kafka import Producer
-    from confluent_kafka.admin import AdminClient, NewTopic
+    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
     servers: dict[str, Any] = {"bootstrap.servers": os.environ[KAFKA_VARIABLE]}
     admin = AdminClient(servers)

@@ -105,7 +105,8 @@ class KafkaLog:
     def _batch(self, records: Sequence[Any]) -> tuple[pa.RecordBatch, list[Malformed]]:
         malformed: list[Malformed] = []
         if self._decode == "raw":
-            arrays = [raw_array(field, records) for field in self._schema]
+            stamps = [record.timestamp() for record in records]
+            arrays = [raw_array(field, records, stamps) for field in self._schema]
         else:
             values = [record.value() for record in records]
             decoded = self._decoder.decode(values)
@@ -115,7 +116,8 @@ class KafkaLog:
             ]
             records = [records[i] for i in decoded.good] if malformed else records
             arrays = [column.combine_chunks() for column in decoded.rows.columns]
-        arrival_ms = np.fromiter((record.timestamp()[1] for record in records), dtype=np.int64)
+            stamps = [record.timestamp() for record in records]
+        arrival_ms = np.array([stamp[1] for stamp in stamps], dtype=np.int64)
         arrays.append(pa.array(arrival_ms * 1000).view(ARRIVAL.type))
         batch = pa.RecordBatch.from_arrays(arrays, schema=with_arrival(self._schema))
         return batch, malformed
