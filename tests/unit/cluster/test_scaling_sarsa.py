@@ -65,6 +65,17 @@ def test_a_new_table_says_what_the_thresholds_say(lower: float, upper: float) ->
             assert table.best(state) is Choice.SCALE_OUT
 
 
+@pytest.mark.parametrize(("lower", "upper"), [(0.3, 0.8), (0.2, 0.8), (0.4, 0.7), (0.075, 0.6)])
+def test_a_new_table_ranks_the_opposite_action_last(lower: float, upper: float) -> None:
+    """Or a penalty for a refused release would make an idle host scale out."""
+    values = initial_values(lower, upper)
+    for state in range(STATES):
+        if state * 0.05 < lower - 1e-9:
+            assert values[state, Choice.NO_ACTION] > values[state, Choice.SCALE_OUT]
+        elif state * 0.05 > upper - 1e-9:
+            assert values[state, Choice.NO_ACTION] > values[state, Choice.SCALE_IN]
+
+
 def test_the_learning_rate_falls_with_the_visits_of_a_state() -> None:
     table = SarsaTable(np.ones((STATES, 3)), Learning(imp=0.2, dur=80.0, beta=0.0))
     steps = []

@@ -101,7 +101,10 @@ def initial_values(lower: float, upper: float) -> npt.NDArray[np.float64]:
     """
     u = np.arange(STATES) * STEP
     down, up = lower - STEP / 2.0, upper - STEP / 2.0  # crossings fall between two rows
-    scale_in = 0.825 + 0.5 * (down - u)
     no_action = 0.825 + np.minimum(1.5 * np.minimum(up - u, u - down), 0.15)
-    scale_out = 0.825 + 0.5 * (u - up)
+    # The opposite of what a threshold asks for is the last choice: a penalty must not lead to it.
+    least = no_action - 0.05
+    towards_in, towards_out = 0.825 + 0.5 * (down - u), 0.825 + 0.5 * (u - up)
+    scale_in = np.where(u < down, towards_in, np.minimum(least, towards_in))
+    scale_out = np.where(u > up, towards_out, np.minimum(least, towards_out))
     return np.column_stack((scale_in, no_action, scale_out))
