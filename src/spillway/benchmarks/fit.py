@@ -30,7 +30,17 @@ def run(setup: BenchSetup) -> BenchReport:
     for number, rows in enumerate(ROWS):
         setup.progress(f"{rows} rows", number / len(ROWS))
         found.append(_measure(topology, rates, rows, best))
-    columns = tuple(found[0])
+    columns = (
+        "rows",
+        "build s",
+        "look-up us",
+        "worst us",
+        "all bytes",
+        "update bytes",
+        "ms",
+        "nodes",
+        "quality",
+    )
     table = Table(
         title=f"A tree of {nodes} nodes; limits {BUILD_LIMIT_S:g} s and {LOOK_UP_LIMIT_US:g} us"
         f" at {TableSize().rows} rows",

@@ -55,6 +55,7 @@ def _checks(
     adds_up = sum(abs(r["stated"] - r["leaves_x_error"]) <= 1e-6 * r["stated"] for r in leaf_runs)
     highest = max(max(t.highest_load for t in trees), max(d["highest_load"] for d in dags))
     vacuous = min((t.nodes for t in trees if t.stated_error > t.optimum), default=None)
+    gained = sum(d["quality"] > d["proportional"] for d in dags)
     better = sum(t.fit > t.uncoordinated for t in trees)
     return (
         Check(
@@ -87,11 +88,10 @@ def _checks(
         Check(
             name="several parents",
             paper="open challenge",
-            here=f"{min(d['quality'] for d in dags):.3f} of the optimum or more"
-            f" (shares by load alone: {min(d['proportional'] for d in dags):.3f})",
-            holds=sum(1 - d["quality"] for d in dags)
-            < sum(1 - d["proportional"] for d in dags) / 2,
-            note="holds when prices recover at least half of what shares by load lose",
+            here=f"{min(d['quality'] for d in dags):.3f} of the optimum or more; better than shares"
+            f" by load on {gained} of {len(dags)}",
+            holds=2 * gained > len(dags),
+            note="holds when prices beat shares by load on most topologies",
         ),
     )
 
