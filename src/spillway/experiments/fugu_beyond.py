@@ -107,6 +107,12 @@ def _step_picture(workload: ClusterWorkload, runs: Mapping[str, ScalingRun]) -> 
     return courses("Load steps", {"hosts": {**hosts, **demand}, "delay [s]": delays})
 
 
+_OVERLOAD = (
+    "this percentile is made by overload more than by pauses, and which way it goes changes with"
+    " the seed; a move without a pause keeps both hosts busy for a window, so relief comes later"
+)
+
+
 def moves(setup: Setup) -> Report:
     """The same scalers with moves that pause and with moves that do not."""
     workload = market_workload("day1", setup.seed)
@@ -121,23 +127,28 @@ def moves(setup: Setup) -> Report:
             scaler = scaler_of(policy, ScalingSettings(), Learning())
             runs[policy, name] = run_scaling(workload, scaler, protocol=protocol)
             setup.progress(policy, len(runs) / 6.0)
-    p90 = {key: run.delay_percentile_s(90) for key, run in runs.items()}
-    better = [
-        policy for policy in policies if p90[policy, "UniMiCo"] < p90[policy, "pause and replay"]
-    ]
+    calmer = {
+        percent: [
+            policy
+            for policy in policies
+            if runs[policy, "UniMiCo"].delay_percentile_s(percent)
+            < runs[policy, "pause and replay"].delay_percentile_s(percent)
+        ]
+        for percent in (50, 90)
+    }
     return Report(
         experiment="fugu-moves",
         setup=setup,
         results={f"{policy}, {name}": run.summary() for (policy, name), run in runs.items()},
         checks=[
             Check(
-                name="moves that do not pause lower the 90th percentile",
+                name=f"moves that do not pause lower the {percent}th percentile",
                 paper="(beyond the paper)",
-                here=f"for {', '.join(better) or 'none'} of {len(policies)} scalers",
-                holds=len(better) == len(policies),
-                note="a move without a pause takes as long as the window, on both hosts: an"
-                " overloaded host is relieved later, and its backlog costs more than pauses do",
+                here=f"for {', '.join(found) or 'none'}; {len(found)} of {len(policies)} scalers",
+                holds=len(found) == len(policies),
+                note="" if len(found) == len(policies) else _OVERLOAD,
             )
+            for percent, found in calmer.items()
         ],
         tables=[
             Table(
