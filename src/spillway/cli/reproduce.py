@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from spillway.cli.screen import console, print_json, print_table, progress_bar
+from spillway.cli.screen import console, errors, print_json, print_table, progress_bar
 from spillway.errors import SpillwayError
 from spillway.experiments import registry
 from spillway.experiments.report import PlantName, Report, Setup, Table
@@ -62,7 +62,7 @@ def _save(report: Report, out: Path) -> None:
     for label, draw in report.pictures.items():
         suffix = f"-{label}" if label else ""
         draw().savefig(out / f"{stem}{suffix}.png", dpi=120)
-    console.print(f"saved in {out}", highlight=False) if not report.pictures else None
+    errors.print(f"saved in {out}", highlight=False)
 
 
 def _show(report: Report, title: str, source: str) -> None:

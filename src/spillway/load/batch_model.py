@@ -11,26 +11,29 @@ Matrix = tuple[Vector, Vector, Vector]
 _ZERO: Vector = (0.0, 0.0, 0.0)
 _FORGETTING = 0.95  # a memory of about twenty batches: follows the JVM's warm-up
 SHORTEST_S = 1e-6  # a batch that took less was not measured
-_OUTLIER = 2.5  # standard deviations; what lies beyond counts as this far
+OUTLIER = 2.5  # standard deviations; what lies beyond counts as this far
 _STREAK = 3  # so many outliers on one side in a row are a change, not a pause
 _CHANGE_KEEPS = 0.05  # of what was learned before a change
 _NOISE_RANGE = (0.02, 0.4)  # relative standard deviation of a duration
-# Prior standard deviations of o, c n and s m, as shares of a typical batch. When all batches are
-# alike nothing tells o, c and s apart: a batch is then split between them in the proportion of the
-# squares of these, and no estimate runs away.
-_PRIOR_SHARE: Vector = (0.4, 0.6, 0.05)
+# What nothing tells apart stays as it was: o, c n and s m are drawn towards their last estimates
+# with these standard deviations (shares of a typical batch). Otherwise a long stretch of like
+# batches would move the split, and the first different batch would be a surprise.
+_PRIOR_SHARE: Vector = (0.4, 0.4, 0.05)
+# The split of the very first batch. A few tuples on a cold JVM say nothing about c, and hoping is
+# safe: k times the tuples take at most k times as long, and batches grow by steps.
+_FIRST_SPLIT: Vector = (0.9, 0.1, 0.0)
 _PRIOR_INFORMATION = tuple(share**-2 for share in _PRIOR_SHARE)
 
 
 class BatchModel:
-    """Least squares over (1, n, m) with forgetting, robust, with a prior, and non-negative.
+    """Least squares over (1, n, m) with forgetting, robust, and non-negative.
 
     The moments of past batches fade by 5 % a batch; o, c and s are solved from them anew after
-    every batch (active set: what would be negative is zero, and the others are solved again), so
-    neither a constraint nor a long stretch of like batches leaves a trace in the state. Durations
-    are weighted by their relative error. Huber: beyond 2.5 standard deviations the weight falls so
-    that a pause of the JVM counts as no more than that. Three such in a row on one side are a
-    change: then the past is all but forgotten.
+    every batch (active set: what would be negative is zero, and the others are solved again), so a
+    constraint leaves no trace in the state. Where batches are too much alike to tell o, c and s
+    apart, the last estimates stand. Durations are weighted by their relative error. Huber: beyond
+    2.5 standard deviations the weight falls so that a pause of the JVM counts as no more than that.
+    Three such in a row on one side are a change: then the past is all but forgotten.
     """
 
     def __init__(self) -> None:
@@ -114,34 +117,51 @@ class BatchModel:
 
     def _estimate(self) -> None:
         """Solve for o, c and s in seconds of a typical batch: o, c n and s m."""
+        anchor, duration_s = self._anchor(), self._typical[0]
+        information = self._weigh()
+        _, u, v = self._scale
+        k, unit = 1.0 / self.noise**2, 1.0 / duration_s**2
+        wanted = (
+            self._products[0] * k + _PRIOR_INFORMATION[0] * unit * anchor[0],
+            self._products[1] * u * k + _PRIOR_INFORMATION[1] * unit * anchor[1],
+            self._products[2] * v * k + _PRIOR_INFORMATION[2] * unit * anchor[2],
+        )
+        o, cn, sm = _not_negative(self._covariance, information, wanted)
+        # The cost of a tuple is never nothing: a thousandth of a typical batch at least.
+        self._theta = (o, max(1e-3 * duration_s, cn) * u, sm * v)
+
+    def _weigh(self) -> Matrix:
+        """What is known about o, c n and s m, and with it the covariance of their estimates."""
         duration_s, kept, scanned = self._typical
         u, v = 1.0 / max(1.0, kept), 1.0 / max(1.0, scanned)
         self._scale = (1.0, u, v)
-        k = 1.0 / self.noise**2
+        k, unit = 1.0 / self.noise**2, 1.0 / duration_s**2
         aa, ab, ac, bb, bc, cc = self._squares
         ab, ac, bc = ab * u * k, ac * v * k, bc * u * v * k
         prior = _PRIOR_INFORMATION
-        unit = 1.0 / duration_s**2
         information = (
             (aa * k + prior[0] * unit, ab, ac),
             (ab, bb * u * u * k + prior[1] * unit, bc),
             (ac, bc, cc * v * v * k + prior[2] * unit),
         )
-        covariance = _inverse(information)
-        if covariance is None:
-            return
-        self._covariance = covariance
-        wanted = (self._products[0] * k, self._products[1] * u * k, self._products[2] * v * k)
-        o, cn, sm = _not_negative(self._covariance, information, wanted)
-        # The cost of a tuple is never nothing: a thousandth of a typical batch at least.
-        self._theta = (o, max(1e-3 * duration_s, cn) * u, sm * v)
+        self._covariance = _inverse(information) or self._covariance
+        return information
+
+    def _anchor(self) -> Vector:
+        """The last estimate of o, c n and s m, in seconds of a typical batch."""
+        duration_s, kept, scanned = self._typical
+        if self.batches == 1:
+            o, c, s = _FIRST_SPLIT
+            return o * duration_s, c * duration_s, s * duration_s
+        o, c, s = self._theta
+        return o, c * max(1.0, kept), s * max(1.0, scanned)
 
     def _trust(self, duration_s: float, predicted_s: float, doubt_s: float) -> float:
         """Huber's weight of a batch; keeps the noise level, tells a pause from a change."""
         surprise_s = duration_s - predicted_s
-        limit_s = _OUTLIER * math.hypot(doubt_s, self.noise * predicted_s)
+        limit_s = OUTLIER * math.hypot(doubt_s, self.noise * predicted_s)
         low, high = _NOISE_RANGE
-        relative = min(abs(surprise_s) / max(predicted_s, 1e-9), _OUTLIER * self.noise)
+        relative = min(abs(surprise_s) / max(predicted_s, 1e-9), OUTLIER * self.noise)
         expected = math.hypot(self.noise, doubt_s / max(predicted_s, 1e-9))
         # Only the part of a surprise that the doubt does not explain is noise.
         explained = relative * self.noise / expected
@@ -177,7 +197,7 @@ class BatchModel:
         model._squares, model.noise = tuple(n[6:12]), n[12]
         model._theta = (n[13], n[14], n[15])
         if model.batches:
-            model._estimate()
+            model._weigh()
         return model
 
 

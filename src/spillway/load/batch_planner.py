@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from spillway.load.batch_model import SHORTEST_S, BatchModel
+from spillway.load.batch_model import OUTLIER, SHORTEST_S, BatchModel
 from spillway.load.shares import LEAST_KEPT
 from spillway.model import Backlog, BatchRecord, Target
 
@@ -14,6 +14,9 @@ _PEAK_MEMORY = 0.995  # per batch
 _AIM = 0.98  # of the target: noise would put every second window above it
 _ERROR_LIMIT = 0.3  # of the target: one pause must not move the correction far
 _CORRECTION_RANGE = (-0.4, 0.15)
+_FREE_SHARE = 0.1  # of the fixed price: so much may tuples take that shedding could not save
+_PACE_GAIN = 0.3  # of a surprise, in the factor between what batches take and what is predicted
+_PACE_RANGE = (0.25, 4.0)
 
 
 class Plan(NamedTuple):
@@ -37,8 +40,15 @@ class BatchPlanner:
     late tuples count by the batch, so overshoots weigh more; b then settles as the margin that the
     noise of the batch durations asks for.
 
-    Start. The first batch is small, and none grows beyond twice the largest one so far; the
-    uncertainty of the estimates counts as time that is needed.
+    Pace. When the machine or the query changes, every batch is off by about the same factor. That
+    factor is followed within a few batches; o, c and s take their time behind it.
+
+    Start. Nothing is shed while the cost is unknown: what a first, small batch does not reach
+    waits (that is the gate's work). A batch that sheds does not grow beyond twice the largest one
+    so far, and the uncertainty of the estimates counts as time that is needed.
+
+    Impossible. Where not even the fixed price fits, shedding saves next to nothing: as many tuples
+    are kept as take a tenth of it.
     """
 
     def __init__(self, model: BatchModel | None = None) -> None:
@@ -47,12 +57,14 @@ class BatchPlanner:
         self._limited = False
         self._peak_tuples = 0.0
         self._last_rate_per_s = 0.0  # tuples kept over duration, of the last batch
+        self._pace = 1.0  # what batches take over what o, c and s predict
 
     def observe(
         self, batches: Sequence[BatchRecord], delay_s: float | None, target: Target
     ) -> None:
         """Learn from the batches finished since the last plan and from the delay they gave."""
         for batch in batches:
+            self._follow(batch)
             self.model.learn(batch)
             self._peak_tuples = max(self._peak_tuples * _PEAK_MEMORY, float(batch.kept_tuples))
             if batch.duration_s > SHORTEST_S:
@@ -65,18 +77,18 @@ class BatchPlanner:
         if waiting <= 0:
             return self._planned(0, 0, "nothing waits")
         if not self.model.known:
-            return self._planned(min(waiting, _FIRST_TUPLES), waiting, "cost unknown: starts small")
+            return self._planned(waiting, waiting, "the cost is not known yet")
         wanted_s = target.delay_s * (1.0 + self.correction)
         room_s = wanted_s - backlog.statistic_age_s
-        everything_s = self.model.duration_s(waiting, waiting)
-        allowed = min(waiting, int(_LARGEST_GROWTH * max(self._peak_tuples, _FIRST_TUPLES / 2)))
-        if everything_s <= room_s and allowed == waiting:
+        everything_s = self._pace * self.model.duration_s(waiting, waiting)
+        if everything_s <= room_s:
             return self._planned(waiting, waiting, f"all of it takes {everything_s:.3g} s")
         length_s = min(room_s, wanted_s / (1.0 + _age_share(target)))
-        fits = max(self._fitting(length_s, waiting), self._proven(length_s))
-        least = math.ceil(LEAST_KEPT * waiting)
+        fits = max(self._fitting(length_s / self._pace, waiting), self._proven(length_s))
+        allowed = int(_LARGEST_GROWTH * max(self._peak_tuples, _FIRST_TUPLES / 2))
+        least = max(math.ceil(LEAST_KEPT * waiting), self._free())
         return self._planned(
-            min(allowed, max(least, fits)),
+            min(waiting, max(least, min(allowed, fits))),
             waiting,
             f"age {backlog.statistic_age_s:.3g} s leaves {room_s:.3g} s, "
             f"batch of {max(0.0, length_s):.3g} s",
@@ -89,6 +101,20 @@ class BatchPlanner:
         doubt_s = model.doubt_s(first, waiting)
         fits = (length_s - fixed_s - doubt_s) / model.cost_s
         return int(min(max(0.0, fits), float(waiting)))
+
+    def _free(self) -> int:
+        return int(_FREE_SHARE * self.model.overhead_s / self.model.cost_s)
+
+    def _follow(self, batch: BatchRecord) -> None:
+        """Move the pace towards what this batch took; a single pause moves it by a bounded step."""
+        if not self.model.known or batch.kept_tuples <= 0 or batch.duration_s <= SHORTEST_S:
+            return
+        predicted_s = self.model.duration_s(batch.kept_tuples, batch.scanned_tuples)
+        surprise = math.log(batch.duration_s / max(predicted_s, SHORTEST_S) / self._pace)
+        limit = OUTLIER * self.model.noise
+        step = _PACE_GAIN * min(max(-limit, surprise), limit)
+        low, high = _PACE_RANGE
+        self._pace = min(max(low, self._pace * math.exp(step)), high)
 
     def _proven(self, length_s: float) -> int:
         """What the last batch alone shows to fit: k times the tuples take at most k times as long.
@@ -112,15 +138,16 @@ class BatchPlanner:
         self.correction = min(max(low, self.correction - gain * clipped), high)
 
     def to_dict(self) -> dict[str, int | str]:
-        numbers = f"{self.correction!r} {self._peak_tuples!r} {self._last_rate_per_s!r}"
-        return {**self.model.to_dict(), "limited": int(self._limited), "planner": numbers}
+        numbers = (self.correction, self._peak_tuples, self._last_rate_per_s, self._pace)
+        text = " ".join(repr(number) for number in numbers)
+        return {**self.model.to_dict(), "limited": int(self._limited), "planner": text}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, int | str]) -> "BatchPlanner":
         planner = cls(BatchModel.from_dict(stored))
-        correction, peak, rate = (float(word) for word in str(stored["planner"]).split())
+        correction, peak, rate, pace = (float(word) for word in str(stored["planner"]).split())
         planner.correction, planner._peak_tuples = correction, peak
-        planner._last_rate_per_s = rate
+        planner._last_rate_per_s, planner._pace = rate, pace
         planner._limited = bool(stored["limited"])
         return planner
 

@@ -32,15 +32,23 @@ def test_varied_batches_tell_the_overhead_from_the_cost() -> None:
     assert model.noise == pytest.approx(0.02, abs=0.01)
 
 
-def test_batches_that_are_all_alike_are_split_in_a_sane_ratio() -> None:
+def test_batches_that_are_all_alike_leave_the_first_split_where_it_was() -> None:
     model = BatchModel()
     rng = np.random.default_rng(2)
     for _ in range(2000):
         model.learn(record(500_000, 1_000_000, 1.2 * float(np.exp(0.1 * rng.standard_normal()))))
     assert model.duration_s(500_000, 1_000_000) == pytest.approx(1.2, rel=0.1)
-    assert 0.1 < model.overhead_s < 0.8
-    assert 0.4 < model.cost_s * 500_000 < 1.1
-    assert 0.0 <= model.scan_s * 1_000_000 < 0.2
+    assert model.overhead_s == pytest.approx(0.9 * 1.2, rel=0.1)
+    assert 0.05 < model.cost_s * 500_000 < 0.25
+    assert 0.0 <= model.scan_s * 1_000_000 < 0.1
+
+
+def test_like_batches_do_not_wash_out_what_was_learned_before() -> None:
+    model = trained()
+    learned = model.overhead_s, model.cost_s
+    for _ in range(1000):
+        model.learn(record(500_000, 1_000_000, model.duration_s(500_000, 1_000_000)))
+    assert (model.overhead_s, model.cost_s) == pytest.approx(learned, rel=0.02)
 
 
 def test_a_pause_moves_the_prediction_little() -> None:

@@ -99,7 +99,8 @@ class Decider:
                 kept = newest_within_target(arrivals, now_s, self.costs, self.target)
                 why = "freshest first" if gate.policy == "fresh" else "stale backlog, freshest once"
                 reason, fresh = f"{why}: keeps {kept:.0f} of {arrivals.tuples}", True
-        wish = Wish(kept_tuples=kept, least_fraction=gate.min_keep, reason=reason)
+        least = 1.0 if kept >= arrivals.tuples else gate.min_keep  # nothing has to go: let it wait
+        wish = Wish(kept_tuples=kept, least_fraction=least, reason=reason)
         return Choice(wish=wish, fresh=fresh)
 
     def _consult(
