@@ -43,6 +43,7 @@ class Cluster:
         self.delay_s: Floats = np.zeros((slots, classes))
         self.load: Floats = np.zeros((slots, classes))  # offered, in cores
         self.shed: Floats = np.zeros(queries)  # tuples, all day
+        self.shed_alone = 0.0  # of the highest class, where it alone asks for more than a node
         self.violation_s: Floats = np.zeros(queries)
         self.node_s = 0.0
         self.moves = 0
@@ -66,6 +67,8 @@ class Cluster:
         parse = self._parse_work(dt)
         work = self.by_class(node, klass, waiting * day.cost_s) + parse
         self.load = (self.by_class(node, klass, offered * day.cost_s) + parse) / dt
+        alone = (klass == 0) & (self.load[node, 0] > 1.0)
+        self.shed_alone += float((offered - admitted)[alone].sum())
         moving = np.flatnonzero(self.copy_on >= 0)
         double = admitted[moving] * day.cost_s[moving]
         work += self.by_class(self.copy_on[moving], klass[moving], double)
