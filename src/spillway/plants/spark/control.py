@@ -164,10 +164,8 @@ class SparkPlant:
         state = self.classes[name]
         period, state.period = state.period, _Period()
         reports = [r for r in self._last_report.values() if r.class_name == name]
-        kept = sum(batch.kept_tuples for batch in period.batches)
         busy_s = sum(batch.duration_s for batch in period.batches)
-        if kept > 0:
-            state.cost_s = busy_s / kept
+        state.cost_s = _joint_cost_s(reports) or state.cost_s
         in_flight = sum(r.admitted_tuples - r.completed_tuples for r in reports)
         backlog = _joint_backlog(reports)
         queued = backlog.pending_tuples + in_flight
@@ -213,6 +211,13 @@ def _output_rate(report: GateReport) -> float:
         return 0.0
     last = report.batches[-1]
     return last.kept_tuples / max(last.duration_s, 1e-6)
+
+
+def _joint_cost_s(reports: list[GateReport]) -> float:
+    """c as the gates have learned it. Batch time over tuples would hold the fixed price as well:
+    the more is shed, the dearer each tuple would look, and a law would shed ever more."""
+    known = [report.cost_s for report in reports if report.cost_s > 0.0]
+    return sum(known) / len(known) if known else 0.0
 
 
 def _joint_backlog(reports: list[GateReport]) -> Backlog:
