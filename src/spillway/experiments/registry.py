@@ -16,6 +16,7 @@ MODULES: tuple[str, ...] = (
     "pham.networks",
     "pham.priority",
     "pham.worst",
+    "managers",
     "fit.example",
     "fit.spread",
     "fit.topologies",
