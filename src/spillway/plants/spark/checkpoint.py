@@ -35,14 +35,6 @@ def logged_batches(checkpoint: Path) -> list[LoggedBatch]:
     return [_read(checkpoint, batch_id) for batch_id in names]
 
 
-def completed_at_s(checkpoint: Path, batch_id: int) -> float | None:
-    """When Spark wrote the batch's commit (epoch seconds); None when it has not."""
-    try:
-        return (checkpoint / "commits" / str(batch_id)).stat().st_mtime
-    except OSError:
-        return None
-
-
 def _read(checkpoint: Path, batch_id: int) -> LoggedBatch:
     """A version line, a line of metadata, then one line a source."""
     path = checkpoint / "offsets" / str(batch_id)

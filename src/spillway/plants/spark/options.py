@@ -100,7 +100,7 @@ class GateOptions:
             starting_offsets=given.get("startingoffsets", "latest"),
             fail_on_data_loss=typed.flag(given, "failondataloss"),
             seed=typed.whole(given, "seed", 0),
-            ledger=given.get("ledger"),
+            ledger=given.get("ledger") or _default_ledger(checkpoint),
             checkpoint=checkpoint,
             trigger_s=None if trigger is None else parse_duration_s(trigger, "option 'trigger'"),
             joint=given.get("joint"),
@@ -108,6 +108,13 @@ class GateOptions:
             class_name=given.get("class", "default"),
             gate=given.get("gate"),
         )
+
+
+def _default_ledger(checkpoint: str | None) -> str | None:
+    """Beside Spark's own logs, which Spark never purges; only a local disk can be appended to."""
+    if checkpoint is None or "://" in checkpoint:
+        return None
+    return os.path.join(checkpoint, "spillway", "ledger.jsonl")
 
 
 def _law_parameters(given: Mapping[str, str]) -> dict[str, float]:

@@ -22,6 +22,7 @@ from spillway.gate.rules import Rule
 from spillway.logs import catalog
 from spillway.model import BatchRecord
 from spillway.plants.spark.archive import Archive
+from spillway.plants.spark.batch_time import TriggerWatch, committed_s
 from spillway.plants.spark.deciding import Choice, Decider
 from spillway.plants.spark.joint import Joint
 from spillway.plants.spark.options import GateOptions
@@ -65,6 +66,7 @@ class Planner:
         self._elapsed = elapsed
         self._sleep = sleep
         self._decider = decider or Decider(gate, self._clock)
+        self._triggers = TriggerWatch()
         self._joint = Joint(gate.joint, self._options) if gate.joint else None
         self._archive = Archive(Path(gate.ledger)) if gate.ledger else None
         self._settings = Settings(seed=gate.seed, policy=gate.policy, dry_run=gate.dry_run)
@@ -167,13 +169,21 @@ class Planner:
             beside = self._joint.beside(running.planned_s)
             kept, scanned = kept + beside[0], scanned + beside[1]
         if running.learnable and scanned > 0:
+            duration_s, ended_s = self._timed(running, previous)
             record = BatchRecord(
-                kept_tuples=kept,
-                scanned_tuples=scanned,
-                duration_s=self._elapsed() - running.planned_s,
-                ended_s=self._clock.now_s(),
+                kept_tuples=kept, scanned_tuples=scanned, duration_s=duration_s, ended_s=ended_s
             )
             self._decider.batch_ended(previous, record)
+
+    def _timed(self, running: _Running, previous: Offset) -> tuple[float, float]:
+        """(duration, end) of the batch that has just ended."""
+        now_s = self._clock.now_s()
+        if self._gate.trigger_s is None:
+            self._triggers.asked(now_s)
+            return self._elapsed() - running.planned_s, now_s
+        assert self._gate.checkpoint is not None
+        ended_s = committed_s(Path(self._gate.checkpoint)) or now_s
+        return max(1e-3, ended_s - previous.planned_us / 1e6), ended_s
 
     def _next(self, previous: Offset) -> Offset | None:
         """Wait for tuples, and for leave to start, at most as long as one poll."""
@@ -188,12 +198,12 @@ class Planner:
                     previous, previous.gate, waiting.arrivals, max(0.0, left_s)
                 ):
                     return self._plan(previous, self._survey(previous))  # more came while it waited
-            elif self._joint is not None and self._joint.pending(self._clock.now_s()):
-                return None
             else:
                 self._decider.rest(previous, previous.gate)
                 if self._frozen is None and self._is_quiet(previous):
                     return heartbeat(previous, self._clock.now_s())
+                if self._joint is not None and self._joint.pending(self._clock.now_s()):
+                    return None
             if left_s <= 0.0 or self._frozen is not None:
                 return None
             self._sleep(nap_s)

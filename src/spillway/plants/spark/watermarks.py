@@ -9,11 +9,12 @@ from spillway.plants.spark.rows import HEARTBEAT
 def with_watermark(frame: DataFrame, event_time: str, lateness: str) -> DataFrame:
     """`frame.withWatermark(event_time, lateness)`, with heartbeats counted and then left out.
 
-    The condition names the event time, because Spark pushes a filter that does not below the
-    watermark, where the heartbeat would be gone before it is counted.
+    Spark pushes filters below the watermark, its own and the user's, and a heartbeat that is
+    dropped there is never counted. It moves no filter past one that is not deterministic, so the
+    one that drops heartbeats is made to look so; no tuple pays for it, because the first half of
+    the condition already holds.
     """
     marked = frame.withWatermark(event_time, lateness)
     if HEARTBEAT not in frame.columns:
         return marked
-    tuples = ~(F.col(HEARTBEAT) & F.col(event_time).isNotNull())
-    return marked.where(tuples).drop(HEARTBEAT)
+    return marked.where(~F.col(HEARTBEAT) | (F.rand(seed=0) < 0.0)).drop(HEARTBEAT)

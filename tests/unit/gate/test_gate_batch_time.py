@@ -1,0 +1,58 @@
+import os
+from pathlib import Path
+
+import pytest
+from toy import ToyLog, ToySpark, make
+
+from spillway.clock import ManualClock
+from spillway.errors import SpillwayError
+from spillway.plants.spark.batch_time import TriggerWatch, committed_s
+from spillway.plants.spark.options import GateOptions
+
+
+def test_an_interval_that_nobody_mentioned_is_noticed() -> None:
+    watch = TriggerWatch()
+    for tick in range(9):
+        watch.asked(100.0 + 2.0 * tick + 0.01)
+    with pytest.raises(SpillwayError, match="options 'trigger'"):
+        watch.asked(118.01)
+
+
+def test_batches_without_an_interval_raise_no_suspicion() -> None:
+    watch = TriggerWatch()
+    watch.asked(100.3)
+    for tick in range(50):
+        watch.asked(101.0 + tick)
+
+
+def test_with_an_interval_the_end_of_a_batch_is_its_commit(
+    log: ToyLog, clock: ManualClock, tmp_path: Path
+) -> None:
+    """Batches of 0.2 s under a trigger of 2 s: learned as 0.2 s, not as 2 s."""
+    options = {"trigger": "2s", "checkpoint": str(tmp_path)}
+    spark = ToySpark(make(log, clock, **options)[0], clock)
+    (tmp_path / "commits").mkdir()
+    for number in range(20):
+        spark.batch()
+        commit = tmp_path / "commits" / str(number)
+        commit.touch()
+        os.utime(commit, (clock.now_s(), clock.now_s()))
+        clock.set((clock.now_s() // 2.0 + 1.0) * 2.0)
+    costs = spark.logged[-1]["learned"]
+    assert costs["o_ps"] / 1e12 + 2000 * costs["c_ps"] / 1e12 == pytest.approx(0.4, rel=0.2)
+
+
+def test_nothing_is_committed_before_the_first_batch(tmp_path: Path) -> None:
+    assert committed_s(tmp_path) is None
+
+
+def test_an_interval_needs_the_checkpoint() -> None:
+    with pytest.raises(SpillwayError, match="needs option 'checkpoint'"):
+        GateOptions.parse({"source": "toy", "trigger": "2s"})
+
+
+def test_the_ledger_goes_into_a_checkpoint_that_is_known_and_local() -> None:
+    assert GateOptions.parse({"checkpoint": "/c"}).ledger == "/c/spillway/ledger.jsonl"
+    assert GateOptions.parse({"checkpoint": "s3://c"}).ledger is None
+    assert GateOptions.parse({}).ledger is None
+    assert GateOptions.parse({"checkpoint": "/c", "ledger": "/l"}).ledger == "/l"
