@@ -15,12 +15,15 @@ OUTLIER = 2.5  # standard deviations; what lies beyond counts as this far
 _STREAK = 3  # so many outliers on one side in a row are a change, not a pause
 _CHANGE_KEEPS = 0.05  # of what was learned before a change
 _NOISE_RANGE = (0.02, 0.4)  # relative standard deviation of a duration
-# What nothing tells apart stays as it was: o, c n and s m are drawn towards their last estimates
-# with these standard deviations (shares of a typical batch). Otherwise a long stretch of like
-# batches would move the split, and the first different batch would be a surprise.
-_PRIOR_SHARE: Vector = (0.4, 0.4, 0.05)
-# The split of the very first batch. A few tuples on a cold JVM say nothing about c, and hoping is
-# safe: k times the tuples take at most k times as long, and batches grow by steps.
+# What nothing tells apart stays as it was: o, c n and s m are drawn towards an anchor with these
+# standard deviations (shares of a typical batch).
+_PRIOR_SHARE: Vector = (0.2, 0.15, 0.05)
+# The anchor is the estimate of the last time when the sizes of the batches differed more than noise
+# makes them differ. It must not follow like batches: a slow moment makes a batch long and the next
+# one large, so in a steady stream duration and size go together without one causing the other.
+_VARIED = 2.0  # standard deviation of the sizes over that of the noise, both relative
+# The anchor before that. A few tuples on a cold JVM say nothing about c, and hoping is safe: k
+# times the tuples take at most k times as long, and batches grow by steps.
 _FIRST_SPLIT: Vector = (0.9, 0.1, 0.0)
 _PRIOR_INFORMATION = tuple(share**-2 for share in _PRIOR_SHARE)
 
@@ -31,15 +34,16 @@ class BatchModel:
     The moments of past batches fade by 5 % a batch; o, c and s are solved from them anew after
     every batch (active set: what would be negative is zero, and the others are solved again), so a
     constraint leaves no trace in the state. Where batches are too much alike to tell o, c and s
-    apart, the last estimates stand. Durations are weighted by their relative error. Huber: beyond
-    2.5 standard deviations the weight falls so that a pause of the JVM counts as no more than that.
-    Three such in a row on one side are a change: then the past is all but forgotten.
+    apart, what was learned before stands. Durations are weighted by their relative error. Huber:
+    beyond 2.5 standard deviations the weight falls so that a pause of the JVM counts as no more
+    than that. Three such in a row on one side are a change: then the past is all but forgotten.
     """
 
     def __init__(self) -> None:
         self.batches = 0
         self.noise = 0.1  # relative standard deviation of a duration around its prediction
         self._theta = _ZERO
+        self._anchored: Vector | None = None
         self._typical = _ZERO  # duration, kept, scanned
         self._squares: tuple[float, ...] = (
             0.0,
@@ -129,6 +133,8 @@ class BatchModel:
         o, cn, sm = _not_negative(self._covariance, information, wanted)
         # The cost of a tuple is never nothing: a thousandth of a typical batch at least.
         self._theta = (o, max(1e-3 * duration_s, cn) * u, sm * v)
+        if self._sizes_vary():
+            self._anchored = self._theta
 
     def _weigh(self) -> Matrix:
         """What is known about o, c n and s m, and with it the covariance of their estimates."""
@@ -148,13 +154,17 @@ class BatchModel:
         return information
 
     def _anchor(self) -> Vector:
-        """The last estimate of o, c n and s m, in seconds of a typical batch."""
+        """What o, c n and s m are drawn towards, in seconds of a typical batch."""
         duration_s, kept, scanned = self._typical
-        if self.batches == 1:
+        if self._anchored is None:
             o, c, s = _FIRST_SPLIT
             return o * duration_s, c * duration_s, s * duration_s
-        o, c, s = self._theta
+        o, c, s = self._anchored
         return o, c * max(1.0, kept), s * max(1.0, scanned)
+
+    def _sizes_vary(self) -> bool:
+        weight, tuples, squares = self._squares[0], self._squares[1], self._squares[3]
+        return tuples > 0.0 and weight * squares / tuples**2 - 1.0 > (_VARIED * self.noise) ** 2
 
     def _trust(self, duration_s: float, predicted_s: float, doubt_s: float) -> float:
         """Huber's weight of a batch; keeps the noise level, tells a pause from a change."""
@@ -182,10 +192,12 @@ class BatchModel:
     def to_dict(self) -> dict[str, int | str]:
         """Integers and strings only, so that it can ride in an offset; exact both ways."""
         numbers = (*self._typical, *self._products, *self._squares, self.noise, *self._theta)
+        anchor = self._anchored or ()
         return {
             "batches": self.batches,
             "streak": self._streak,
             "numbers": " ".join(repr(number) for number in numbers),
+            "anchor": " ".join(repr(number) for number in anchor),
         }
 
     @classmethod
@@ -196,6 +208,8 @@ class BatchModel:
         model._typical, model._products = (n[0], n[1], n[2]), (n[3], n[4], n[5])
         model._squares, model.noise = tuple(n[6:12]), n[12]
         model._theta = (n[13], n[14], n[15])
+        anchor = [float(word) for word in str(stored["anchor"]).split()]
+        model._anchored = (anchor[0], anchor[1], anchor[2]) if anchor else None
         if model.batches:
             model._weigh()
         return model

@@ -34,6 +34,13 @@ def test_no_more_batches_are_in_flight_than_there_are_slots() -> None:
     assert desk.request("c", "gold", 1.0, wait_s=0.0)
 
 
+def test_the_last_slot_is_for_the_highest_class_alone() -> None:
+    desk = Dispatcher(ClassScheduler(QUOTAS), ManualClock(), slots=2, first="gold")
+    assert desk.request("b1", "bronze", 1.0, wait_s=0.0)
+    assert not desk.request("b2", "bronze", 1.0, wait_s=0.0)
+    assert desk.request("g", "gold", 1.0, wait_s=0.0)
+
+
 def test_a_held_gate_is_woken_when_a_slot_is_free() -> None:
     desk = dispatcher()
     desk.request("a", "gold", 1.0, wait_s=0.0)

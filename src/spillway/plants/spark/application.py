@@ -26,11 +26,14 @@ from spillway.plants.spark.channel import ChannelServer
 from spillway.plants.spark.control import ClassState, GateDecides, SparkPlant
 from spillway.plants.spark.delays import DeliveredBatch, delivered
 from spillway.plants.spark.dispatch import Dispatcher
+from spillway.plants.spark.instances import fused_frame
 from spillway.plants.spark.monitor import BatchProgress, ProgressMonitor
 from spillway.plants.spark.watermarks import with_watermark
 from spillway.ports import LoadManager
 from spillway.queries import sinks
 from spillway.queries.flow import Flow, Query, ServiceClass
+from spillway.queries.instance_store import InstanceStore
+from spillway.queries.instances import open_store, template_of
 from spillway.queries.sql import streams_of
 
 MAX_RESTARTS = 5  # of one query within RESTART_WINDOW_S; then the flow gives it up
@@ -55,6 +58,9 @@ class Folder:
     def ledger(self, query: str, stream: str) -> Path:
         return self.root / "ledgers" / f"{query}.{stream}.jsonl"
 
+    def instances(self, query: str) -> Path:
+        return self.root / "instances" / f"{query}.jsonl"
+
     @property
     def journal(self) -> Path:
         return self.root / "journal.jsonl"
@@ -78,7 +84,8 @@ class Application:
         self.journal = FileJournal(folder.journal)
         self._spark = spark
         self._clock = clock or WallClock()
-        self._streams = {n: streams_of(n, q.sql, flow) for n, q in flow.queries.items()}
+        self._streams = {n: streams_of(n, q.text, flow) for n, q in flow.queries.items()}
+        self.templates = {n: template_of(n, q) for n, q in flow.queries.items() if q.template}
         self._queries: dict[str, StreamingQuery] = {}
         self._restarts_s: dict[str, list[float]] = {name: [] for name in flow.queries}
         self._stopping = threading.Event()
@@ -89,7 +96,13 @@ class Application:
         self.classes = dict(self.flow.classes)
         quotas = original_shares({name: c.priority for name, c in self.classes.items()})
         slots = max(1, self._spark.sparkContext.defaultParallelism)
-        dispatcher = Dispatcher(ClassScheduler(quotas), self._clock, slots=slots)
+        several = len(self.classes) > 1
+        dispatcher = Dispatcher(
+            ClassScheduler(quotas),
+            self._clock,
+            slots=slots + several,
+            first=max(quotas, key=lambda name: quotas[name]) if several else None,
+        )
         states = {
             name: ClassState(target=Target.parse(c.delay), decides_at_gate=c.manager in AT_THE_GATE)
             for name, c in self.classes.items()
@@ -174,13 +187,26 @@ class Application:
     def restarts(self, name: str) -> int:
         return len(self._restarts_s[name])
 
-    def _start_query(self, name: str) -> StreamingQuery:
+    def result(self, name: str) -> DataFrame:
+        """What a query computes from its gates; not started."""
         query = self.flow.queries[name]
+        store = self._open_instances(name)
         for stream in self._streams[name]:
             self._gate(name, query, stream).createOrReplaceTempView(stream)
-        frame = self._spark.sql(query.sql)
+        if store is None:
+            return self._spark.sql(query.text)
+        return fused_frame(self._spark, self.templates[name].template, store)
+
+    def _start_query(self, name: str) -> StreamingQuery:
+        query, frame = self.flow.queries[name], self.result(name)
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.class_name)
         return sinks.start(frame, name, query, str(self.folder.checkpoint(name)))
+
+    def _open_instances(self, name: str) -> InstanceStore | None:
+        if name not in self.templates:
+            return None
+        given = self.templates[name]
+        return open_store(self.folder.instances(name), given.template, given.rows)
 
     def _gate(self, name: str, query: Query, stream_name: str) -> DataFrame:
         stream = self.flow.streams[stream_name]
@@ -209,6 +235,8 @@ class Application:
             "class": query.class_name,
             "gate": f"{name}/{stream_name}",
         }
+        if query.template is not None:
+            options["instances"] = str(self.folder.instances(name))
         if stream.event_time is not None:
             options["heartbeat"] = stream.event_time
         if len(self._streams[name]) > 1:

@@ -25,12 +25,21 @@ class Dispatcher:
     """Grants slots by class quota; inside a class the highest output rate goes first.
 
     Output rate is tuples kept per second of batch time. A gate that has waited longer than
-    `patience_s` overtakes faster ones of its class, so that none starves.
+    `patience_s` overtakes faster ones of its class, so that none starves. The last slot is for the
+    class `first` alone: a batch cannot be interrupted, so the highest class would otherwise have
+    to wait for the end of a long one.
     """
 
     def __init__(
-        self, scheduler: ClassScheduler, clock: Clock, *, slots: int, patience_s: float = 1.0
+        self,
+        scheduler: ClassScheduler,
+        clock: Clock,
+        *,
+        slots: int,
+        first: str | None = None,
+        patience_s: float = 1.0,
     ) -> None:
+        self._first = first
         self._scheduler = scheduler
         self._clock = clock
         self._slots = slots
@@ -96,15 +105,20 @@ class Dispatcher:
             self._idle.set()
 
     def _grant(self) -> None:
-        while len(self._running) < self._slots and self._requests:
-            ready = {request.class_name for request in self._requests.values()}
-            class_name = self._scheduler.next(ready)
-            assert class_name is not None, "a class that asks is ready"
+        while (class_name := self._scheduler.next(self._admissible())) is not None:
             gate = self._first_of(class_name)
             self._running[gate] = class_name
             self._idle.clear()
             del self._waiting_since_s[gate]
             self._requests.pop(gate).granted.set()
+
+    def _admissible(self) -> set[str]:
+        """The classes that ask and for which a slot is free."""
+        free = self._slots - len(self._running)
+        asking = {request.class_name for request in self._requests.values()}
+        if free <= 0:
+            return set()
+        return asking if free > 1 or self._first is None else asking & {self._first}
 
     def _first_of(self, class_name: str) -> str:
         now_s = self._clock.now_s()
