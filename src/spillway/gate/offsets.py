@@ -11,6 +11,7 @@ from typing import Any
 
 from spillway.errors import SpillwayError
 from spillway.gate.rules import POLICIES, Rule, Stretch, kept_tuples
+from spillway.gate.shedders.selection import decode_selection, encode_selection
 
 VERSION = 1
 SENTINEL: dict[str, Any] = {"v": VERSION, "seq": -1}  # where a query is before its batch 0
@@ -71,6 +72,7 @@ class Offset:
     costs: Costs | None = None
     arrived: Arrived | None = None
     heartbeat: bool = False
+    instances: int = 0  # version of the template's instances that this batch sees
     pinned: Mapping[str, str] = field(default_factory=dict)  # options that the first start fixed
 
     @property
@@ -116,8 +118,11 @@ def encode(offset: Offset) -> dict[str, Any]:
             "lost": totals.lost,
         },
         "heartbeat": offset.heartbeat,
+        "instances": offset.instances,
         "pinned": dict(offset.pinned),
     }
+    if rule.selection is not None:
+        value["rule"]["selection"] = encode_selection(rule.selection)
     if offset.costs is not None:
         value["learned"] = {
             "o_ps": round(offset.costs.fixed_s * _PICO),
@@ -153,7 +158,9 @@ def decode(value: Mapping[str, Any]) -> Offset:
 
 
 def _decode(value: Mapping[str, Any]) -> Offset:
-    rule, learned, arrived = value["rule"], value.get("learned"), value.get("arrived")
+    rule, learned, arrived = dict(value["rule"]), value.get("learned"), value.get("arrived")
+    if "selection" in rule:
+        rule["selection"] = decode_selection(rule["selection"])
     if rule["policy"] not in POLICIES:
         raise ValueError(f"unknown policy {rule['policy']}")
     stretches = tuple(
@@ -177,5 +184,6 @@ def _decode(value: Mapping[str, Any]) -> Offset:
         ),
         arrived=None if arrived is None else Arrived(**arrived),
         heartbeat=value["heartbeat"],
+        instances=value.get("instances", 0),
         pinned=dict(value["pinned"]),
     )

@@ -3,7 +3,8 @@
 A stretch [start, stop) of a partition is consumed by a batch. Everything below `read` is shed
 unread; of [read, stop) the uniform rule keeps its share. Both policies come down to this: `uniform`
 samples the whole stretch, `fresh` skips all but its newest tuples. So a worker, an audit and the
-simulator need nothing but the stretch and the rule.
+simulator need nothing but the stretch and the rule. With a selection, the rule looks at the data of
+[read, stop) instead (gate/shedders), and which positions stay takes the log to find out.
 """
 
 from collections.abc import Iterable
@@ -13,7 +14,9 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from spillway.errors import SpillwayError
 from spillway.gate.sampling import PPM, UniformRule, count_kept, kept_positions
+from spillway.gate.shedders.selection import Selection
 
 Policy = Literal["uniform", "fresh"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
@@ -28,6 +31,7 @@ class Rule:
     policy: Policy = "uniform"
     reason: str = ""
     would_keep_ppm: int = PPM
+    selection: Selection | None = None  # of a shedder that looks at the data
 
     @property
     def sampling(self) -> UniformRule:
@@ -56,9 +60,16 @@ class Stretch:
         return self.stop - self.read
 
     def kept_tuples(self, rule: Rule) -> int:
+        if rule.selection is not None:
+            return share_of(self.read, self.stop, rule.keep_ppm)
         return count_kept(self.read, self.stop, rule.sampling, self.partition)
 
     def kept_positions(self, rule: Rule) -> npt.NDArray[np.int64]:
+        if rule.selection is not None and rule.keep_ppm != PPM:
+            raise SpillwayError(
+                f"shedder '{rule.selection.shedder}' looks at the data: which positions it kept"
+                " can be told only with the log at hand"
+            )
         return kept_positions(self.read, self.stop, rule.sampling, self.partition)
 
     def shed_positions(self, rule: Rule) -> npt.NDArray[np.int64]:
@@ -67,7 +78,14 @@ class Stretch:
 
 
 def kept_tuples(stretches: Iterable[Stretch], rule: Rule) -> int:
+    if rule.selection is not None and not rule.selection.counted:
+        return rule.selection.kept_tuples
     return sum(stretch.kept_tuples(rule) for stretch in stretches)
+
+
+def share_of(start: int, stop: int, keep_ppm: int) -> int:
+    """How many of [start, stop) stay when adjacent ranges must add up without rounding errors."""
+    return stop * keep_ppm // PPM - start * keep_ppm // PPM
 
 
 def share_ppm(kept: float, tuples: int) -> int:

@@ -82,7 +82,7 @@ def _block_masks(
     for lower in range(first, last, _CHUNK_BLOCKS):
         blocks = np.arange(lower, min(lower + _CHUNK_BLOCKS, last) + 1, dtype=np.int64)
         shares = np.diff(_kept_before(blocks, rule)).astype(np.uint16)
-        keys = _splitmix(blocks[:-1].astype(np.uint64) ^ _salt(rule.seed, partition))[:, None]
+        keys = splitmix(blocks[:-1].astype(np.uint64) ^ _salt(rule.seed, partition))[:, None]
         yield (_ranks(slots, keys) < shares[:, None]).ravel()
 
 
@@ -99,10 +99,10 @@ def _ranks(slots: npt.NDArray[np.uint16], keys: Words) -> npt.NDArray[np.uint16]
 
 def _salt(seed: int, partition: int) -> np.uint64:
     words = np.array([seed & (2**64 - 1)], dtype=np.uint64)
-    return np.uint64(_splitmix(_splitmix(words) ^ np.uint64(partition))[0])
+    return np.uint64(splitmix(splitmix(words) ^ np.uint64(partition))[0])
 
 
-def _splitmix(values: Words) -> Words:
+def splitmix(values: Words) -> Words:
     """SplitMix64's finaliser: every input bit reaches every output bit."""
     z = values + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

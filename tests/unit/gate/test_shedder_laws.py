@@ -1,0 +1,175 @@
+"""What each shedder promises for itself."""
+
+from hashlib import blake2b
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from spillway.errors import SpillwayError
+from spillway.gate.sampling import PPM
+from spillway.gate.shedders import key, strata, utility, windows
+from spillway.gate.shedders.expressions import columns_of, evaluate
+from spillway.gate.shedders.hashing import key_words
+from spillway.gate.shedders.selection import Selection
+from spillway.gate.shedders.windows import Held
+
+RNG = np.random.default_rng(1)
+
+
+def rows_of(**columns: object) -> pa.Table:
+    return pa.table(columns)
+
+
+def at(seconds: np.ndarray) -> pa.Array:
+    return pa.array((seconds * 1e6).astype(np.int64), pa.timestamp("us", tz="UTC"))
+
+
+def test_a_key_is_kept_or_gone_as_a_whole_within_an_epoch() -> None:
+    keys = RNG.integers(0, 500, 20_000)
+    rows = rows_of(k=keys, t=at(np.full(20_000, 100.0)))
+    selection = Selection(
+        shedder="key", column="k", time_column="t", length_us=10_000_000, limit_ppm=400_000
+    )
+    mask = key.keep(rows, selection, seed=1).mask
+    assert set(keys[mask]).isdisjoint(keys[~mask])
+    assert 0.3 < mask.mean() < 0.5
+
+
+def test_no_key_starves_because_every_epoch_draws_anew() -> None:
+    epochs, keys = 200, 50
+    rows = rows_of(k=np.tile(np.arange(keys), epochs), t=at(np.repeat(np.arange(epochs), keys)))
+    selection = Selection(
+        shedder="key", column="k", time_column="t", length_us=1_000_000, limit_ppm=300_000
+    )
+    share = key.keep(rows, selection, seed=1).mask.reshape(epochs, keys).mean(axis=0)
+    assert share.min() > 0.15
+    assert share.mean() == pytest.approx(0.3, abs=0.02)
+
+
+def test_both_sides_of_a_join_keep_the_same_keys_whatever_their_integer_type() -> None:
+    selection = Selection(
+        shedder="key", column="k", time_column="t", length_us=1_000_000, limit_ppm=500_000
+    )
+    keys = np.arange(1000)
+    sides = [
+        rows_of(k=pa.array(keys, kind), t=at(np.full(1000, 5.5)))
+        for kind in (pa.int32(), pa.int64())
+    ]
+    left, right = (key.keep(side, selection, seed=9).mask for side in sides)
+    assert np.array_equal(left, right)
+
+
+def test_text_keys_have_fixed_hashes_so_that_another_machine_agrees() -> None:
+    first = key_words(pa.array(["a", "b", None, "a"]))
+    assert first[0] == first[3] != first[1]
+    assert int(first[0]) == int.from_bytes(blake2b(b"a", digest_size=8).digest(), "little")
+
+
+def test_the_histogram_finds_the_limit_nearest_to_the_wanted_load() -> None:
+    places = RNG.integers(0, PPM, 1000).repeat(50)
+    histogram = key.Histogram([places])
+    for wanted in (0, 10, 12_345, 49_999, 50_000):
+        kept = histogram.below(histogram.limit_ppm(wanted))
+        assert abs(kept - wanted) <= 50
+
+
+def test_the_least_useful_tuples_go_first() -> None:
+    values = RNG.random(5000)
+    kept = utility.keep(rows_of(v=values), "v", 1200, seed=1, block=0)
+    assert kept.tuples == 1200
+    assert values[kept.mask].min() >= values[~kept.mask].max()
+
+
+def test_ties_are_broken_by_lot_and_the_share_stays_exact() -> None:
+    values = RNG.integers(0, 3, 6000).astype(float)
+    counts = np.zeros(6000)
+    for seed in range(200):
+        kept = utility.keep(rows_of(v=values), "v", 3000, seed=seed, block=4)
+        assert kept.tuples == 3000
+        counts += kept.mask
+    tied = counts[values == 1]
+    assert counts[values == 2].min() == 200
+    assert counts[values == 0].max() == 0
+    assert tied.std() == pytest.approx(np.sqrt(200 * (p := tied.mean() / 200) * (1 - p)), rel=0.1)
+
+
+def test_a_missing_value_is_of_no_use() -> None:
+    kept = utility.keep(rows_of(v=pa.array([None, 1.0, 2.0])), "v", 2, seed=1, block=0)
+    assert kept.mask.tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a * b + 1", [11.0, 41.0]),
+        ("IF(a >= 2 AND NOT b = 10, 5, -1)", [-1.0, 5.0]),
+        ("intervals(b, 0, 15, 3, 15, 100, 7)", [3.0, 7.0]),
+        ("greatest(a, b, 15) % 4", [3.0, 0.0]),
+        ("name = 'x' OR a <> 1", [1.0, 1.0]),
+        ("coalesce(c, 0)", [0.0, 4.0]),
+    ],
+)
+def test_utility_expressions_speak_sql(text: str, expected: list[float]) -> None:
+    rows = rows_of(a=[1, 2], b=[10, 20], c=pa.array([None, 4]), name=["x", "y"])
+    assert evaluate(text, rows).tolist() == expected
+
+
+@pytest.mark.parametrize("text", ["a +", "foo(a)", "a.b", "[a]", "lambda: 1", "__import__('os')"])
+def test_what_is_no_expression_is_refused_before_anything_runs(text: str) -> None:
+    with pytest.raises(SpillwayError, match="utility"):
+        columns_of(text)
+
+
+def test_a_window_keeps_its_fate_while_decisions_change() -> None:
+    selection = Selection(shedder="windows", column="t", length_us=1_000_000)
+    fates: dict[int, set[bool]] = {}
+    for step in range(400):
+        window = step // 4
+        held = [Held(window=w, tuples=100) for w in (window - 1, window) if w >= 0]
+        selection = windows.decided(selection, held, int(PPM * (0.2 + 0.6 * (step % 7) / 7)), 3)
+        for h in held:
+            fates.setdefault(h.window, set()).add(h.window in dict(selection.windows))
+    assert all(len(found) == 1 for found in fates.values())
+    assert {next(iter(found)) for found in fates.values()} == {True, False}
+
+
+def test_a_rows_window_is_spark_s_window() -> None:
+    selection = Selection(
+        shedder="windows", column="t", length_us=10_000_000, windows=((3, PPM), (5, PPM // 2))
+    )
+    rows = rows_of(t=at(np.array([29.9, 30.0, 39.9, 40.0, 50.0])))
+    kept = windows.keep(rows, selection)
+    assert kept.mask.tolist() == [False, True, True, False, True]
+    assert kept.weights.tolist() == [1.0, 1.0, 2.0]
+
+
+def test_strata_keep_something_of_every_group() -> None:
+    groups = np.concatenate([np.zeros(15_000), np.repeat(np.arange(1, 60), 20)]).astype(int)
+    RNG.shuffle(groups)
+    kept = strata.keep(rows_of(g=groups), "g", 1600, seed=1, block=0)
+    assert kept.tuples == 1600
+    assert set(groups[kept.mask]) == set(groups)
+    smallest = min(int((groups[kept.mask] == g).sum()) for g in range(1, 60))
+    assert smallest >= 5  # a uniform sample keeps 2 on average, and none of many
+
+
+def test_strata_weights_add_up_to_each_group_exactly_where_it_is_certain() -> None:
+    groups = np.minimum(RNG.zipf(1.3, 16_000), 40)
+    kept = strata.keep(rows_of(g=groups), "g", 2000, seed=2, block=1)
+    found = np.bincount(groups[kept.mask], weights=kept.weights, minlength=41)
+    assert found == pytest.approx(np.bincount(groups, minlength=41))
+
+
+def test_strata_with_more_groups_than_places_are_unbiased() -> None:
+    groups = np.minimum(RNG.zipf(1.3, 4000), 2000)
+    share, trials = 200, 400
+    assert len(set(groups)) > share
+    total = np.zeros(2001)
+    for seed in range(trials):
+        kept = strata.keep(rows_of(g=groups), "g", share, seed=seed, block=0)
+        assert kept.tuples == share
+        total += np.bincount(groups[kept.mask], weights=kept.weights, minlength=2001)
+    truth = np.bincount(groups, minlength=2001)
+    assert total[1:6] / trials == pytest.approx(truth[1:6], rel=0.08)
+    assert (total / trials).sum() == pytest.approx(4000, rel=0.02)
