@@ -120,7 +120,8 @@ class Cluster:
     def by_class(self, node: Ints, klass: Ints, work: Floats) -> Floats:
         """Sums by (node, class)."""
         cells = self.slots * len(CLASSES)
-        flat = np.bincount(node * len(CLASSES) + klass, weights=work, minlength=cells)
+        places = node * len(CLASSES) + klass
+        flat: Floats = np.bincount(places, weights=work, minlength=cells).astype(np.float64)
         return flat.reshape(self.slots, len(CLASSES))
 
     def _account(self, served: Floats, left: Floats, dt: float) -> None:

@@ -27,7 +27,7 @@ class Day:
 
     @property
     def steps(self) -> int:
-        return self.rate_per_s.shape[0]
+        return int(self.rate_per_s.shape[0])
 
     @property
     def queries(self) -> int:
@@ -43,7 +43,7 @@ def draw_day(
 ) -> Day:
     """A quiet night and two humps by day; per stream a few bursts, and spikes of about a minute."""
     steps = int(DAY_S / step_s)
-    hour = np.arange(steps) * step_s / 3600.0
+    hour: Floats = np.arange(steps, dtype=np.float64) * step_s / 3600.0
     base = 0.25 + 0.75 * np.exp(-(((hour - 10.5) / 2.5) ** 2)) + 0.6 * _hump(hour, 15.5, 3.0)
     rates = np.empty((steps, streams))
     for stream in range(streams):
