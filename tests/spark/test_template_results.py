@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from spillway.queries.instances import FOREVER, Instance, shapes_of
+from spillway.queries.instance_store import FOREVER, Instance
+from spillway.queries.instances import shapes_of
 from spillway.queries.templates import ADDED, QUERY_ID, REMOVED, SHAPE, Template, column_of
 
 TEMPLATES = {
@@ -89,7 +90,7 @@ def make_streams(spark: SparkSession, rng: np.random.Generator) -> None:
 def instance_table(
     spark: SparkSession, template: Template, instances: list[Instance], name: str
 ) -> list[dict[str, str]]:
-    shapes = shapes_of(template, instances)
+    shapes = shapes_of(template, [instance.values for instance in instances])
     plain = [p for p in template.parameters if p not in template.literal_parameters]
     rows = []
     for instance in instances:

@@ -108,13 +108,32 @@ Sink = Annotated[
 
 
 class Query(Part):
-    """SQL over streams, running for ever."""
+    """SQL over streams, running for ever: one query, or a template with its instances."""
 
-    sql: str = Field(min_length=1)
+    sql: str | None = Field(None, min_length=1, description="one query")
+    template: str | None = Field(
+        None, min_length=1, description="SQL with :parameters; every instance is a query"
+    )
+    instances: str | list[dict[Name, Scalar | None]] | None = Field(
+        None, description="values of a template's parameters: a list, or the path of a CSV file"
+    )
     class_name: Name = Field("default", alias="class", description="the service class")
     sink: Sink = Field(ConsoleSink())
     mode: Literal["append", "update", "complete"] = Field("append", description="output mode")
     dry_run: bool = Field(False, description="decide and journal, drop nothing")
+
+    @model_validator(mode="after")
+    def _is_one_query_or_a_template(self) -> "Query":
+        if (self.sql is None) == (self.template is None):
+            raise ValueError("a query needs exactly one of sql and template")
+        if (self.template is None) != (self.instances is None):
+            raise ValueError("template and instances go together")
+        return self
+
+    @property
+    def text(self) -> str:
+        """The SQL as it was written."""
+        return self.sql or self.template or ""
 
 
 class Control(Part):

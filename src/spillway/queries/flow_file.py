@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from spillway.errors import SpillwayError, unknown_name
 from spillway.load.laws import LAWS
-from spillway.queries.flow import Flow, Part
+from spillway.queries.flow import Flow, Part, Query
+from spillway.queries.instances import template_of
 
 Location = tuple[str | int, ...]
 
@@ -20,6 +21,7 @@ def load_flow(path: Path) -> Flow:
     root = _parse(path)
     lines = dict(_lines(root, ()))
     value = yaml.SafeLoader("").construct_document(root)
+    _resolve_paths(path.parent, value)
     try:
         flow = Flow.model_validate(value)
     except ValidationError as error:
@@ -42,6 +44,14 @@ def _parse(path: Path) -> yaml.Node:
     if not isinstance(root, yaml.MappingNode):
         raise SpillwayError(f"{path} must be a mapping with the keys streams, classes and queries")
     return root
+
+
+def _resolve_paths(folder: Path, value: Any) -> None:
+    """A CSV file is named as seen from the flow file."""
+    queries = value.get("queries")
+    for query in queries.values() if isinstance(queries, dict) else ():
+        if isinstance(query, dict) and isinstance(query.get("instances"), str):
+            query["instances"] = str((folder / query["instances"]).absolute())
 
 
 def _lines(node: yaml.Node, location: Location) -> Iterator[tuple[Location, int]]:
@@ -69,7 +79,9 @@ def _describe(
             yield f"{shown} is missing"
         else:
             message = problem["msg"].removeprefix("Value error, ")
-            yield f"{shown} is {problem['input']!r}: {message}"
+            given = problem["input"]
+            is_part = isinstance(given, dict | list)
+            yield f"{shown}: {message}" if is_part else f"{shown} is {given!r}: {message}"
 
 
 def _document_location(value: Any, location: Location) -> Location:
@@ -99,6 +111,8 @@ def _where(path: Path, lines: dict[Location, int], location: Location) -> str:
 
 def _check_names(path: Path, lines: dict[Location, int], flow: Flow) -> None:
     for name, query in flow.queries.items():
+        if query.template is not None:
+            _check_template(path, lines, name, query)
         if query.class_name not in flow.classes:
             where = _where(path, lines, ("queries", name, "class"))
             problem = unknown_name("class", query.class_name, flow.classes)
@@ -108,3 +122,12 @@ def _check_names(path: Path, lines: dict[Location, int], flow: Flow) -> None:
             where = _where(path, lines, ("classes", name, "manager"))
             problem = unknown_name("load manager", service_class.manager, LAWS)
             raise SpillwayError(f"{where}: classes.{name}.manager: {problem}")
+
+
+def _check_template(path: Path, lines: dict[Location, int], name: str, query: Query) -> None:
+    try:
+        template_of(name, query)
+    except SpillwayError as error:
+        key = "instances" if f"queries.{name}.instances" in str(error) else "template"
+        where = _where(path, lines, ("queries", name, key))
+        raise SpillwayError(f"{where}: {error}") from error

@@ -1,96 +1,73 @@
-"""The instances of a template: which exist, since which version, with which values.
-
-A store is one append-only file of JSON lines: every change has a version, ids are never reused.
-The gate stamps each row with the version at which its batch was planned, and the plan joins a row
-only with instances that were there at that version; so a replayed batch sees the same instances.
-"""
+"""The instances of a template, checked: their values, their types, and the shapes of the plan."""
 
 import csv
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from spillway.errors import SpillwayError
 from spillway.model import parse_duration_s
+from spillway.queries.flow import Query
+from spillway.queries.instance_store import Frame, InstanceStore, Shape, Values
 from spillway.queries.templates import Template
 
-FOREVER = 2**62
 MOST_INSTANCES = 100_000
-
-Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Instance:
-    query_id: int
-    values: Values
-    added: int
-    removed: int = FOREVER
+class Instantiated:
+    """A template with the values that the flow gives."""
+
+    template: Template
+    rows: list[dict[str, Any]]
 
 
-class InstanceStore:
-    """Adds and removes instances; what was written can be read by any process."""
+def template_of(name: str, query: Query) -> Instantiated:
+    """A query's template and its instances, both checked."""
+    template = Template.parse(name, query.text)
+    given = query.instances
+    rows = load_instances(template, Path(given) if isinstance(given, str) else given or [])
+    return Instantiated(template=template, rows=rows)
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
 
-    def instances(self) -> list[Instance]:
-        """All instances that ever were, by id."""
-        found: dict[int, Instance] = {}
-        for change in self._changes():
-            version = change["version"]
-            for query_id, values in change.get("add", {}).items():
-                found[int(query_id)] = Instance(
-                    query_id=int(query_id), values=values, added=version
-                )
-            for query_id in change.get("remove", []):
-                old = found[query_id]
-                found[query_id] = Instance(
-                    query_id=query_id, values=old.values, added=old.added, removed=version
-                )
-        return list(found.values())
+def open_store(path: Path, template: Template, rows: Sequence[Values]) -> InstanceStore:
+    """The store of a template's instances; the first start fixes types and shapes."""
+    store = InstanceStore(path)
+    store.begin(
+        Frame(
+            template=template.sql,
+            types=types_of(template, rows),
+            shapes=tuple(shapes_of(template, rows)),
+        )
+    )
+    frame = store.frame()
+    assert frame is not None
+    if frame.template != template.sql:
+        raise SpillwayError(
+            f"queries.{template.name}.template has changed since {path} was made: its windows"
+            " cannot go on; give the new template a name of its own, or run it in a new --folder"
+        )
+    _require_fit(template, frame, rows)
+    store.declare(rows)
+    return store
 
-    def active(self) -> list[Instance]:
-        return [instance for instance in self.instances() if instance.removed == FOREVER]
 
-    def version(self) -> int:
-        """The newest version; 0 before the first change."""
-        return max((change["version"] for change in self._changes()), default=0)
-
-    def add(self, rows: Sequence[Values]) -> list[int]:
-        """New instances, active from the next batch on; their ids."""
-        known = self.instances()
-        first = max((instance.query_id for instance in known), default=0) + 1
-        ids = list(range(first, first + len(rows)))
-        if ids:
-            rows_by_id = {str(i): dict(row) for i, row in zip(ids, rows, strict=True)}
-            self._append({"add": rows_by_id})
-        return ids
-
-    def remove(self, query_ids: Iterable[int]) -> None:
-        """End instances with the next batch; ids that are not active are refused."""
-        wanted = list(query_ids)
-        active = {instance.query_id for instance in self.active()}
-        for query_id in wanted:
-            if query_id not in active:
-                raise SpillwayError(f"instance {query_id} is not active: it cannot be removed")
-        if wanted:
-            self._append({"remove": wanted})
-
-    def _append(self, change: dict[str, Any]) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        line = json.dumps({"version": self.version() + 1, **change}) + "\n"
-        with self._path.open("a") as file:
-            file.write(line)
-
-    def _changes(self) -> list[dict[str, Any]]:
-        if not self._path.exists():
-            return []
-        text = self._path.read_text()
-        whole = text[: text.rfind("\n") + 1]  # a line without its end is still being written
-        return [json.loads(line) for line in whole.splitlines()]
+def add_instances(store: InstanceStore, name: str, rows: Sequence[Values] | Path) -> list[int]:
+    """New instances of a template that may be running; their ids."""
+    frame = store.frame()
+    if frame is None:
+        raise SpillwayError(f"{store.path} holds no template: name a query with a template")
+    template = Template.parse(name, frame.template)
+    checked = load_instances(template, rows)
+    active = len(store.active())
+    if active + len(checked) > MOST_INSTANCES:
+        raise SpillwayError(
+            f"queries.{name} has {active} instances: {len(checked)} more would be above the"
+            f" {MOST_INSTANCES} that are allowed"
+        )
+    _require_fit(template, frame, checked)
+    return store.add(checked)
 
 
 def load_instances(template: Template, rows: Sequence[Values] | Path) -> list[dict[str, Any]]:
@@ -109,13 +86,55 @@ def load_instances(template: Template, rows: Sequence[Values] | Path) -> list[di
     return [dict(row) for row in rows]
 
 
-def shapes_of(template: Template, instances: Iterable[Instance]) -> list[dict[str, str]]:
+def shapes_of(template: Template, rows: Iterable[Values]) -> list[dict[str, str]]:
     """The distinct literal values, in a fixed order: a shape's number is its place."""
-    seen = {
-        tuple(str(instance.values[p]) for p in template.literal_parameters)
-        for instance in instances
-    }
-    return [dict(zip(template.literal_parameters, shape, strict=True)) for shape in sorted(seen)]
+    shapes = {tuple(str(row[p]) for p in template.literal_parameters) for row in rows}
+    return [dict(zip(template.literal_parameters, shape, strict=True)) for shape in sorted(shapes)]
+
+
+def types_of(template: Template, rows: Iterable[Values]) -> dict[str, str]:
+    """The Spark SQL type of every value parameter: the narrowest that holds all its values."""
+    found: dict[str, set[type]] = {p: set() for p in template.value_parameters}
+    for row in rows:
+        for parameter, kinds in found.items():
+            kinds.add(type(row[parameter]))
+    return {parameter: _spark_type(kinds - {type(None)}) for parameter, kinds in found.items()}
+
+
+def _spark_type(kinds: set[type]) -> str:
+    if kinds == {bool}:
+        return "BOOLEAN"
+    if kinds == {int}:
+        return "BIGINT"
+    return "DOUBLE" if kinds and kinds <= {int, float} else "STRING"
+
+
+def _require_fit(template: Template, frame: Frame, rows: Sequence[Values]) -> None:
+    """A running plan has its types and its windows; instances that need others are refused."""
+    where = f"queries.{template.name}.instances"
+    for parameter, kind in types_of(template, rows).items():
+        known = frame.types[parameter]
+        values = [row[parameter] for row in rows]
+        if (
+            kind != known
+            and not (known == "DOUBLE" and kind == "BIGINT")
+            and any(value is not None for value in values)
+        ):
+            raise SpillwayError(
+                f"{where}: {parameter} is {kind} here and {known} in the running plan, for example"
+                f" {values[0]!r}: give it as {known}, or run it in a new --folder"
+            )
+    for shape in shapes_of(template, rows):
+        if shape not in frame.shapes:
+            raise SpillwayError(
+                f"{where}: the running plan has no window of {_named(shape)}: it has"
+                f" {'; '.join(map(_named, frame.shapes))}; a new window size needs a query of its"
+                " own, or a new --folder"
+            )
+
+
+def _named(shape: Shape) -> str:
+    return ", ".join(f"{parameter} {value!r}" for parameter, value in shape.items())
 
 
 def _check(template: Template, number: int, row: Values) -> None:

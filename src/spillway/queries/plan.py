@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from spillway.classes.capacity import original_shares
-from spillway.queries.flow import Flow
+from spillway.queries.flow import Flow, Query
+from spillway.queries.instances import shapes_of, template_of
 from spillway.queries.sql import streams_of
 
 
@@ -14,6 +15,7 @@ class QueryPlan:
     class_name: str
     gates: tuple[str, ...]
     sink: str
+    fused: str  # how many queries share the plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,11 +33,13 @@ class FlowPlan:
             (name, c.priority, f"{self.quotas[name]:.0%}", c.delay, c.manager)
             for name, c in flow.classes.items()
         ]
-        queries = [(q.name, q.class_name, ", ".join(q.gates), q.sink) for q in self.queries]
+        queries = [
+            (q.name, q.class_name, ", ".join(q.gates), q.fused, q.sink) for q in self.queries
+        ]
         return [
             ("streams", ("stream", "source", "event time", "policy"), list(streams)),
             ("classes", ("class", "priority", "quota", "delay", "load manager"), list(classes)),
-            ("queries", ("query", "class", "gates", "sink"), list(queries)),
+            ("queries", ("query", "class", "gates", "fused", "sink"), list(queries)),
         ]
 
     def as_json(self) -> dict[str, Any]:
@@ -45,14 +49,24 @@ class FlowPlan:
         }
 
 
+def _fused(name: str, query: Query) -> str:
+    if query.template is None:
+        return ""
+    given = template_of(name, query)
+    shapes = len(shapes_of(given.template, given.rows))
+    branches = f", {shapes} window sizes" if shapes > 1 else ""
+    return f"{len(given.rows):,} instances as one plan{branches}"
+
+
 def plan_of(flow: Flow) -> FlowPlan:
     """The plan of a flow; raises for SQL that cannot be parsed and streams that do not exist."""
     queries = tuple(
         QueryPlan(
             name=name,
             class_name=query.class_name,
-            gates=tuple(f"{name}/{stream}" for stream in streams_of(name, query.sql, flow)),
+            gates=tuple(f"{name}/{stream}" for stream in streams_of(name, query.text, flow)),
             sink=query.sink.type,
+            fused=_fused(name, query),
         )
         for name, query in flow.queries.items()
     )

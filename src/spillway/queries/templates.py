@@ -29,6 +29,11 @@ def column_of(parameter: str) -> str:
     return f"_p_{parameter}"
 
 
+def is_carried(column: str) -> bool:
+    """Columns that only make the fused plan work; a result does not show them."""
+    return column == VERSION or column.startswith(column_of(""))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Template:
     """A parsed template: which parameters it has, and which of them must be literals."""
@@ -57,6 +62,11 @@ class Template:
             literal_parameters=tuple(sorted(literal)),
         )
 
+    @property
+    def value_parameters(self) -> tuple[str, ...]:
+        """Those that become columns of the instance table."""
+        return tuple(p for p in self.parameters if p not in self.literal_parameters)
+
     def fused(self, instances: str, shapes: Sequence[Mapping[str, str]]) -> str:
         """One SQL text for all instances; `instances` is the table, `shapes` its literal values.
 
@@ -77,7 +87,7 @@ class Template:
         for placeholder in list(tree.find_all(exp.Placeholder)):
             if placeholder.name in shape:
                 placeholder.replace(exp.Literal.string(shape[placeholder.name]))
-        columns = [column_of(p) for p in self.parameters if p not in self.literal_parameters]
+        columns = [column_of(p) for p in self.value_parameters]
         joined = _Instances(table=instances, shape=number, columns=tuple(columns))
         return text_of(_Carrier(self.name, joined).carry(tree))
 

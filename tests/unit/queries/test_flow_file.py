@@ -38,7 +38,7 @@ def test_a_good_flow_is_read_with_its_defaults(tmp_path: Path) -> None:
         ("priority: 6", "priority: 0", ["flow.yaml:4", "classes.gold.priority", "0", "1"]),
         ("class: gold", "class: glod", ["flow.yaml:7", "glod", "did you mean 'gold'"]),
         ("priority: 6", "prioritty: 6", ["flow.yaml:4", "prioritty", "did you mean 'priority'"]),
-        ("    sql: SELECT * FROM ticks\n", "", ["flow.yaml:6", "queries.all_ticks.sql", "missing"]),
+        ("    sql: SELECT * FROM ticks\n", "", ["flow.yaml:6: queries.all_ticks: a query needs"]),
         (", path: out", "", ["flow.yaml:9", "queries.all_ticks.sink.path", "missing"]),
         ("source: synthetic", "source: kafak", ["flow.yaml:2", "streams.ticks.source", "kafak"]),
         ("priority: 6", "manager: alomo", ["flow.yaml:4", "alomo", "did you mean 'aloma'"]),

@@ -3,7 +3,8 @@ from pathlib import Path
 import pytest
 
 from spillway.errors import SpillwayError
-from spillway.queries.instances import InstanceStore, load_instances
+from spillway.queries.instance_store import InstanceStore
+from spillway.queries.instances import load_instances
 from spillway.queries.templates import Template
 
 WINDOWED = "SELECT count(*) AS n FROM t WHERE k = :key GROUP BY window(ts, :size)"

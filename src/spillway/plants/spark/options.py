@@ -18,6 +18,7 @@ MEANINGS: Mapping[str, str] = {
     "min_keep": "never keep less than this fraction of what a batch consumes; 0 to 1, default 0",
     "dry_run": "decide and record, drop nothing; default false",
     "weight": "add column _weight, offered over kept tuples of the batch; default false",
+    "instances": "file with a template's instances; adds column _version, set by `spillway run`",
     "heartbeat": "event-time column; adds _heartbeat and rows that move the watermark when quiet",
     "quiet": "how long a stream must be silent before a heartbeat; default the delay target",
     "parallelism": "input partitions of a batch; default the number of cores",
@@ -48,6 +49,7 @@ class GateOptions:
     min_keep: float = 0.0
     dry_run: bool = False
     weight: bool = False
+    instances: str | None = None
     heartbeat_column: str | None = None
     heartbeat_rows: bool = False  # the schema has room for them: column _heartbeat
     quiet_s: float = 2.0
@@ -91,6 +93,7 @@ class GateOptions:
             min_keep=min_keep,
             dry_run=typed.flag(given, "dry_run"),
             weight=typed.flag(given, "weight"),
+            instances=given.get("instances"),
             heartbeat_column=given.get("heartbeat"),
             quiet_s=typed.seconds(given, "quiet", f"{target.delay_s}s"),
             parallelism=typed.whole(given, "parallelism", os.cpu_count() or 1, least=1),

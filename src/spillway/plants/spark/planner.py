@@ -28,6 +28,7 @@ from spillway.plants.spark.joint import Joint
 from spillway.plants.spark.options import GateOptions
 from spillway.plants.spark.starts import first_stretches
 from spillway.ports import Log, Span
+from spillway.queries.instance_store import InstanceStore
 
 _SHORTEST_NAP_S = 0.002
 _LONGEST_NAP_S = 0.02
@@ -69,6 +70,7 @@ class Planner:
         self._triggers = TriggerWatch()
         self._joint = Joint(gate.joint, self._options) if gate.joint else None
         self._archive = Archive(Path(gate.ledger)) if gate.ledger else None
+        self._instances = InstanceStore(Path(gate.instances)) if gate.instances else None
         self._settings = Settings(seed=gate.seed, policy=gate.policy, dry_run=gate.dry_run)
         self._log: Log | None = None
         self._pace: Pace | None = None
@@ -98,6 +100,8 @@ class Planner:
         if planned is None:
             return start
         self._busy_s = self._elapsed()
+        if self._instances is not None:
+            planned = replace(planned, instances=self._instances.version())
         end = encode(planned)
         self._running = _Running(end=end, planned_s=self._busy_s)
         return end

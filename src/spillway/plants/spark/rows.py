@@ -6,7 +6,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import BooleanType, DoubleType, StructField, StructType, TimestampType
+from pyspark.sql.types import (
+    BooleanType,
+    DoubleType,
+    LongType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from spillway.clock import WallClock
 from spillway.errors import SpillwayError
@@ -16,14 +23,20 @@ from spillway.plants.spark.options import GateOptions
 from spillway.plants.spark.slices import Slice
 from spillway.ports import Log, Span
 
-ARRIVAL, WEIGHT, HEARTBEAT = "_arrival", "_weight", "_heartbeat"
-_OURS = {ARRIVAL: TimestampType(), WEIGHT: DoubleType(), HEARTBEAT: BooleanType()}
+ARRIVAL, WEIGHT, HEARTBEAT, VERSION = "_arrival", "_weight", "_heartbeat", "_version"
+_OURS = {
+    ARRIVAL: TimestampType(),
+    WEIGHT: DoubleType(),
+    HEARTBEAT: BooleanType(),
+    VERSION: LongType(),
+}
 _POSITIONS_AT_ONCE = 1 << 20
 
 
 def spark_schema(options: Mapping[str, str], gate: GateOptions) -> StructType | str:
     """The log's own columns, or those of option `schema`, followed by the gate's."""
     ours = [ARRIVAL] + [WEIGHT] * gate.weight + [HEARTBEAT] * bool(gate.heartbeat_column)
+    ours += [VERSION] * bool(gate.instances)
     if "schema" in options:
         types = {name: kind.simpleString() for name, kind in _OURS.items()}
         return ", ".join([options["schema"], *(f"{name} {types[name]}" for name in ours)])
@@ -70,7 +83,7 @@ class Rows:
         for stretch in part.stretches:
             for span, wanted in _chunks(stretch, part):
                 for batch in log.read(span, wanted):
-                    yield self._shaped(batch, part.weight)
+                    yield self._shaped(batch, part)
 
     def beat(self, part: Slice, log: Log) -> Iterator[pa.RecordBatch]:
         """One row without values whose event time has moved on as long as the stream was quiet.
@@ -85,7 +98,7 @@ class Rows:
             arrival_us, last_event_us = max(known)
             event_us = last_event_us + max(0, part.beats_us - arrival_us)
         moment = {self._event_time: event_us, ARRIVAL: part.beats_us}
-        values = {WEIGHT: 0.0, HEARTBEAT: True, **moment}
+        values = {WEIGHT: 0.0, HEARTBEAT: True, VERSION: part.version, **moment}
         arrays = [pa.array([values.get(field.name)], field.type) for field in self._schema]
         yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
@@ -99,13 +112,15 @@ class Rows:
                 return _us(batch.column(ARRIVAL)) or 0, event_us
         return None
 
-    def _shaped(self, batch: pa.RecordBatch, weight: float) -> pa.RecordBatch:
-        arrays = [self._column(batch, field, weight) for field in self._schema]
+    def _shaped(self, batch: pa.RecordBatch, part: Slice) -> pa.RecordBatch:
+        arrays = [self._column(batch, field, part) for field in self._schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _column(self, batch: pa.RecordBatch, field: pa.Field, weight: float) -> Any:
+    def _column(self, batch: pa.RecordBatch, field: pa.Field, part: Slice) -> Any:
         if field.name == WEIGHT:
-            return pa.array(np.full(batch.num_rows, weight))
+            return pa.array(np.full(batch.num_rows, part.weight))
+        if field.name == VERSION:
+            return pa.array(np.full(batch.num_rows, part.version))
         if field.name == HEARTBEAT:
             return pa.array(np.zeros(batch.num_rows, dtype=bool))
         column = batch.column(field.name)

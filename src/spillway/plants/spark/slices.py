@@ -21,12 +21,14 @@ class Slice(InputPartition):
         rule: Rule,
         *,
         weight: float = 1.0,
+        version: int = 0,
         pinned: Mapping[str, str],
         beats_us: int | None = None,
     ) -> None:
         self.stretches = stretches
         self.rule = rule
         self.weight = weight
+        self.version = version  # of the instances that the rows may meet
         self.pinned = dict(pinned)
         self.beats_us = beats_us  # a heartbeat, and when it was planned
 
@@ -42,7 +44,13 @@ def slices(offset: Offset, parallelism: int) -> list[Slice]:
     tasks = max(1, min(parallelism, kept // _ROWS_WORTH_A_TASK))
     weight = offset.offered_tuples / kept
     return [
-        Slice(stretches, offset.rule, weight=weight, pinned=offset.pinned)
+        Slice(
+            stretches,
+            offset.rule,
+            weight=weight,
+            version=offset.instances,
+            pinned=offset.pinned,
+        )
         for stretches in _portions(offset.stretches, tasks)
     ]
 
