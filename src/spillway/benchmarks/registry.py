@@ -41,6 +41,7 @@ MODULES: tuple[str, ...] = (
     "simulator",
     "spark_overload",
     "gate_overhead",
+    "isolation",
     "spark_step",
 )
 
