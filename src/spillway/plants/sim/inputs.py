@@ -73,6 +73,11 @@ class Input:
             self._head = 0
         return taken
 
+    @property
+    def offered_now(self) -> int:
+        """Since the last call of `since_last`."""
+        return self.offered - self._last.offered
+
     def since_last(self) -> Counts:
         """What happened since the last call."""
         now = Counts(self.offered, self.admitted, self.shed)

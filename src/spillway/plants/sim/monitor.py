@@ -36,6 +36,8 @@ class Monitor:
         }
         self._log, self._classes, self._every_tuple = log, classes, every_tuple
         self._cost_s = [node.cost_s for node in nodes]
+        self._full_batch_s = [_at_full_batches(node, node.cost_s) for node in nodes]
+        self._activations = [0] * len(nodes)  # up to the last measurement
         self._results = [node.operator.results_per_tuple for node in nodes]
         self._class_of = np.zeros(log.arrived_s.size, dtype=np.int8)
         for i, name in enumerate(classes):
@@ -73,7 +75,12 @@ class Monitor:
             if node.processed:
                 self._cost_s[i] = node.busy_s / node.processed
                 self._results[i] = node.produced / node.processed
+                price_s = (node.activations - self._activations[i]) * node.activation_s
+                per_tuple_s = (node.busy_s - price_s) / node.processed
+                self._full_batch_s[i] = _at_full_batches(node, per_tuple_s)
+            self._activations[i] = node.activations
         coefficients = load_coefficients(self._network, self._cost_s, self._results)
+        self._measure_full_batches(period_s=time_s - self._time_s)
         period_s, self._time_s = time_s - self._time_s, time_s
         found = [
             self._measure(state, coefficients, time_s, period_s) for state in self._classes.values()
@@ -83,6 +90,13 @@ class Monitor:
             node.processed = node.produced = 0
             node.busy_s = 0.0
         return found
+
+    def _measure_full_batches(self, period_s: float) -> None:
+        """What every class's offered load would be if all its activations were full."""
+        coefficients = load_coefficients(self._network, self._full_batch_s, self._results)
+        for name, state in self._classes.items():
+            load_s = sum(s.offered_now * self._entry_s(s, coefficients) for s in self._inputs[name])
+            state.full_batch_load = load_s / period_s if period_s > 0.0 else 0.0
 
     def _measure(
         self, state: ClassState, coefficients: list[float], time_s: float, period_s: float
@@ -169,3 +183,7 @@ class Monitor:
             in_flight_tuples=int(own.sum()) + sum(s.waiting - s.pending for s in inputs),
             completed_tuples=self._classes[class_name].finished,
         )
+
+
+def _at_full_batches(node: Node, per_tuple_s: float) -> float:
+    return per_tuple_s + node.activation_s / node.turn_tuples

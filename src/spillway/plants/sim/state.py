@@ -43,6 +43,7 @@ class ClassState:
     departed: int = 0
     finished: int = 0
     cost_s: float = 0.0
+    full_batch_load: float = 0.0  # the offered load of the last period, were all batches full
     queued_tuples: int = 0
     queued_load_s: float = 0.0
     _recent_s: list[Floats] = field(default_factory=list)
