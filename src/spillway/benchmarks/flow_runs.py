@@ -1,4 +1,4 @@
-"""Runs of whole flows on Spark for benchmarks: a session with pools, a folder that is thrown away."""
+"""Runs of whole flows on Spark for benchmarks: with pools, in a folder that is thrown away."""
 
 import shutil
 import tempfile
@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from spillway.plants.spark.application import Application, Folder
@@ -77,7 +78,7 @@ def figures_of(
         batches=len(batches),
         mean_batch_s=seen.mean_batch_s if seen else None,
         busy_ratio=sum(batch.duration_s for batch in batches) / (to_s - from_s),
-        longest_gap_s=max(b - a for a, b in zip(ends_s, ends_s[1:], strict=False)),
+        longest_gap_s=max(b - a for a, b in pairwise(ends_s)),
     )
 
 
