@@ -7,6 +7,7 @@ import typer
 from spillway.cli.bench import bench
 from spillway.cli.check import check
 from spillway.cli.demo import demo
+from spillway.cli.instances import instances
 from spillway.cli.ledger import ledger
 from spillway.cli.offsets import offsets
 from spillway.cli.reproduce import reproduce
@@ -27,6 +28,7 @@ app.command()(demo)
 app.command()(run)
 app.command()(check)
 app.command("set")(set_setting)
+app.add_typer(instances, name="instances")
 app.command()(ledger)
 app.command()(offsets)
 app.command("simulate")(simulate_command)

@@ -101,8 +101,35 @@ class ParquetSink(Part):
     path: str
 
 
+class KafkaSink(Part):
+    """Sends each row as JSON to a topic, at least once."""
+
+    type: Literal["kafka"]
+    brokers: str = Field(min_length=1, description="host:port, ...")
+    topic: str = Field(min_length=1)
+    key: Name | None = Field(None, description="the column whose value is the message key")
+
+
+class JdbcSink(Part):
+    """Inserts rows into a PostgreSQL table, and updates those whose key is there already."""
+
+    type: Literal["jdbc"]
+    url: str = Field(
+        pattern=r"^(jdbc:)?postgres(ql)?://", description="jdbc:postgresql://host:5432/database"
+    )
+    table: str = Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)?$")
+    key: list[Name] = Field(min_length=1, description="the columns that identify a row")
+
+
+class PythonSink(Part):
+    """Calls function(rows, batch_id) with every batch, a pyarrow Table."""
+
+    type: Literal["python"]
+    call: str = Field(pattern=r"^[\w.]+:\w+$", description="module:function")
+
+
 Sink = Annotated[
-    ConsoleSink | MemorySink | NoopSink | ParquetSink,
+    ConsoleSink | MemorySink | NoopSink | ParquetSink | KafkaSink | JdbcSink | PythonSink,
     Field(discriminator="type"),
 ]
 

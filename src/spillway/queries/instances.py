@@ -54,12 +54,15 @@ def open_store(path: Path, template: Template, rows: Sequence[Values]) -> Instan
 
 
 def add_instances(store: InstanceStore, name: str, rows: Sequence[Values] | Path) -> list[int]:
-    """New instances of a template that may be running; their ids."""
+    """New instances of a template that may be running; their ids. Texts become its types."""
     frame = store.frame()
     if frame is None:
         raise SpillwayError(f"{store.path} holds no template: name a query with a template")
     template = Template.parse(name, frame.template)
-    checked = load_instances(template, rows)
+    given = _from_csv(name, rows) if isinstance(rows, Path) else rows
+    types = frame.types
+    typed = [{k: _as_type(types.get(k, "STRING"), v) for k, v in row.items()} for row in given]
+    checked = load_instances(template, typed)
     active = len(store.active())
     if active + len(checked) > MOST_INSTANCES:
         raise SpillwayError(
@@ -74,7 +77,7 @@ def load_instances(template: Template, rows: Sequence[Values] | Path) -> list[di
     """The values of every instance, checked against the template's parameters."""
     name = template.name
     if isinstance(rows, Path):
-        rows = _from_csv(name, rows)
+        rows = _typed_by_column(_from_csv(name, rows))
     if not rows:
         raise SpillwayError(f"queries.{name}.instances is empty: a template needs at least one")
     if len(rows) > MOST_INSTANCES:
@@ -157,18 +160,36 @@ def _short(interval: str) -> str:
     return f"{number}{units.get(unit.rstrip('s').lower(), unit)}"
 
 
-def _from_csv(name: str, path: Path) -> list[dict[str, Any]]:
+def _from_csv(name: str, path: Path) -> list[dict[str, str]]:
     try:
         with path.open(newline="") as file:
-            return [{k: _typed(v) for k, v in row.items()} for row in csv.DictReader(file)]
-    except OSError as error:
+            return list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError) as error:
         raise SpillwayError(f"queries.{name}.instances: {path} cannot be read: {error}") from error
 
 
-def _typed(text: str) -> Any:
+def _typed_by_column(rows: list[dict[str, str]]) -> list[dict[str, Any]]:
+    """A column is of numbers when all its values are: '007' beside 'x' stays a text."""
+    columns = {name: _numbers([row[name] for row in rows]) for name in rows[0]} if rows else {}
+    return [{name: columns[name][place] for name in columns} for place in range(len(rows))]
+
+
+def _numbers(texts: list[str]) -> Sequence[Any]:
     for kind in (int, float):
         try:
-            return kind(text)
-        except ValueError:
+            return [kind(text) for text in texts]
+        except (TypeError, ValueError):
             continue
-    return text
+    return texts
+
+
+def _as_type(kind: str, value: Any) -> Any:
+    """A text as the running plan's type; a text that is none is left for the check to refuse."""
+    if not isinstance(value, str) or kind == "STRING":
+        return value
+    try:
+        if kind == "BOOLEAN":
+            return {"true": True, "false": False}.get(value.lower(), value)
+        return int(value) if kind == "BIGINT" else float(value)
+    except ValueError:
+        return value

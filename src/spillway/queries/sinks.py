@@ -1,11 +1,31 @@
-"""Where a query's results go."""
+"""Where a query's results go.
 
+Console, memory, noop and Parquet are Spark's own sinks. The others get every batch whole, by
+`foreachBatch`: a batch that is run again after a crash has the same id and, because its offsets
+are the same, the same rows. docs/flow.md says what each sink makes of that.
+"""
+
+from collections.abc import Callable
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spillway.queries.flow import ConsoleSink, MemorySink, NoopSink, ParquetSink, Query
+from spillway.queries.flow import (
+    ConsoleSink,
+    JdbcSink,
+    KafkaSink,
+    MemorySink,
+    NoopSink,
+    ParquetSink,
+    PythonSink,
+    Query,
+)
+from spillway.queries.sink_kafka import kafka_writer
+from spillway.queries.sink_postgres import postgres_writer
+from spillway.queries.sink_python import python_writer
+
+BatchWriter = Callable[[DataFrame, int], None]
 
 
 def start(frame: DataFrame, name: str, query: Query, checkpoint: str) -> StreamingQuery:
@@ -13,11 +33,11 @@ def start(frame: DataFrame, name: str, query: Query, checkpoint: str) -> Streami
     writer = frame.writeStream.queryName(name).outputMode(query.mode)
     if not isinstance(query.sink, MemorySink):  # memory cannot recover from a checkpoint
         writer = writer.option("checkpointLocation", checkpoint)
-    started: StreamingQuery = _aim(writer, query.sink).start()
+    started: StreamingQuery = _aim(writer, name, query.sink).start()
     return started
 
 
-def _aim(writer: Any, sink: object) -> Any:
+def _aim(writer: Any, name: str, sink: object) -> Any:
     match sink:
         case ConsoleSink():
             return writer.format("console").option("truncate", "false")
@@ -27,5 +47,17 @@ def _aim(writer: Any, sink: object) -> Any:
             return writer.format("noop")
         case ParquetSink(path=path):
             return writer.format("parquet").option("path", path)
+        case _:
+            return writer.foreachBatch(_batch_writer(name, sink))
+
+
+def _batch_writer(name: str, sink: object) -> BatchWriter:
+    match sink:
+        case KafkaSink():
+            return kafka_writer(name, sink)
+        case JdbcSink():
+            return postgres_writer(name, sink)
+        case PythonSink(call=call):
+            return python_writer(name, call)
         case _:
             raise AssertionError(f"no such sink: {sink}")

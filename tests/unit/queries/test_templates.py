@@ -4,7 +4,7 @@ import pytest
 
 from spillway.errors import SpillwayError
 from spillway.queries.instance_store import InstanceStore
-from spillway.queries.instances import load_instances
+from spillway.queries.instances import add_instances, load_instances, open_store
 from spillway.queries.templates import Template
 
 WINDOWED = "SELECT count(*) AS n FROM t WHERE k = :key GROUP BY window(ts, :size)"
@@ -47,9 +47,65 @@ def test_bad_instances_are_refused_by_name(rows: list[dict[str, object]], expect
 
 def test_instances_come_from_a_csv_with_numbers_as_numbers(tmp_path: Path) -> None:
     path = tmp_path / "instances.csv"
-    path.write_text("key,size\n7,10 seconds\nx,1 minute\n")
+    path.write_text("key,size\n7,10 seconds\n8,1 minute\n")
     rows = load_instances(Template.parse("q", WINDOWED), path)
-    assert rows == [{"key": 7, "size": "10 seconds"}, {"key": "x", "size": "1 minute"}]
+    assert rows == [{"key": 7, "size": "10 seconds"}, {"key": 8, "size": "1 minute"}]
+    path.write_text("key,size\n007,10 seconds\nx,1 minute\n")
+    rows = load_instances(Template.parse("q", WINDOWED), path)
+    assert [row["key"] for row in rows] == ["007", "x"]
+
+
+def running_store(tmp_path: Path) -> InstanceStore:
+    rows = [{"key": 1, "size": "10 s"}, {"key": 2, "size": "1 m"}]
+    return open_store(tmp_path / "store", Template.parse("q", WINDOWED), rows)
+
+
+def test_texts_from_the_command_line_become_the_types_of_the_running_plan(tmp_path: Path) -> None:
+    store = running_store(tmp_path)
+    assert add_instances(store, "q", [{"key": "7", "size": "10 s"}]) == [3]
+    assert store.active()[-1].values == {"key": 7, "size": "10 s"}
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ({"key": "x", "size": "10 s"}, "key is STRING here and BIGINT in the running plan"),
+        ({"key": 3, "size": "30 s"}, "no window of size '30 s': it has size '1 m'; size '10 s'"),
+    ],
+)
+def test_what_the_running_plan_cannot_take_is_refused(
+    tmp_path: Path, row: dict[str, object], expected: str
+) -> None:
+    with pytest.raises(SpillwayError, match=expected):
+        add_instances(running_store(tmp_path), "q", [row])
+
+
+def test_a_later_start_applies_what_the_flow_changed_and_keeps_changes_by_hand(
+    tmp_path: Path,
+) -> None:
+    store, template = running_store(tmp_path), Template.parse("q", WINDOWED)
+    store.remove([1])
+    store.add([{"key": 9, "size": "1 m"}])
+    again = open_store(
+        store.path, template, [{"key": 1, "size": "10 s"}, {"key": 4, "size": "1 m"}]
+    )
+    assert [(i.query_id, i.values["key"]) for i in again.active()] == [(3, 9), (4, 4)]
+
+
+def test_another_template_cannot_take_over_a_store(tmp_path: Path) -> None:
+    running_store(tmp_path)
+    other = Template.parse("q", WINDOWED.replace("count(*)", "max(v)"))
+    with pytest.raises(SpillwayError, match="template has changed"):
+        open_store(tmp_path / "store", other, [{"key": 1, "size": "10 s"}])
+
+
+def test_what_a_killed_writer_left_is_written_over(tmp_path: Path) -> None:
+    store = InstanceStore(tmp_path / "store")
+    store.add([{"key": 1}])
+    with (tmp_path / "store").open("a") as file:
+        file.write('{"version": 2, "add": {"2": {"k')
+    assert store.add([{"key": 2}]) == [2]
+    assert [i.values for i in store.active()] == [{"key": 1}, {"key": 2}]
 
 
 def test_ids_are_never_reused_and_every_change_has_a_version(tmp_path: Path) -> None:

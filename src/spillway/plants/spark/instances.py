@@ -72,7 +72,10 @@ def table_of(store: InstanceStore) -> pa.RecordBatch:
         "_shape": pa.array([places[shape] for shape in shapes], pa.int32()),
     }
     for name, kind in frame.types.items():
-        columns[f"_p_{name}"] = pa.array([row.values[name] for row in rows], _ARROW[kind])
+        values = [row.values[name] for row in rows]
+        if kind == "STRING":  # of texts, or of texts and numbers
+            values = [value if value is None else str(value) for value in values]
+        columns[f"_p_{name}"] = pa.array(values, _ARROW[kind])
     return pa.RecordBatch.from_pydict(columns)
 
 

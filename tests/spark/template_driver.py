@@ -1,0 +1,45 @@
+"""A flow with a template, to be killed: runs until the file `stop` appears in its folder."""
+
+import sys
+import time
+from pathlib import Path
+
+from spillway.plants.spark.application import Application, Folder
+from spillway.plants.spark.session import open_session
+from spillway.queries.flow import Flow
+
+
+def flow_of(root: Path) -> Flow:
+    return Flow.model_validate(
+        {
+            "streams": {
+                "ticks": {
+                    "source": "synthetic",
+                    "options": {"rate": 20_000, "columns": "id position"},
+                }
+            },
+            "classes": {"default": {"delay": "500ms", "manager": "none"}},
+            "queries": {
+                "q": {
+                    "template": "SELECT id FROM ticks WHERE id % 100 = :rest",
+                    "instances": [{"rest": 1}, {"rest": 2}],
+                    "sink": {"type": "parquet", "path": str(root / "sink")},
+                }
+            },
+        }
+    )
+
+
+def main(root: Path) -> None:
+    spark = open_session("local[2,4]", name="template driver")
+    application = Application(flow_of(root), spark, Folder(root=root))
+    application.start()
+    while not (root / "stop").exists():
+        application.supervise()
+        time.sleep(0.1)
+    application.stop()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
