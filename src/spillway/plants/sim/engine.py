@@ -216,11 +216,12 @@ class NetworkPlant:
             self.inputs[0].put(ids)
             self._forward(self.inputs[0])
             return
+        by_stream: dict[int, list[int]] = {}
         for tuple_id in ids:
-            self.inputs[self._stream_of[tuple_id]].put([tuple_id])
-        for source in self.inputs:
-            if source.waiting:
-                self._forward(source)
+            by_stream.setdefault(self._stream_of[tuple_id], []).append(tuple_id)
+        for stream, own in by_stream.items():
+            self.inputs[stream].put(own)
+            self._forward(self.inputs[stream])
 
     def _forward(self, source: Input) -> None:
         """From the input buffer into the readers' queues, as far as there is room in all."""
