@@ -50,6 +50,11 @@ def synthetic_schema(folder: Path) -> Case:
     return Case(options=options, schema=schema, now_s=START_S + 1.0)
 
 
+def nexmark_bids(folder: Path) -> Case:
+    options = {"source": "nexmark", "stream": "bid", "rate": "4600", "partitions": "2"}
+    return Case(options=options | {"start": str(START_S)}, now_s=START_S + 1.0)
+
+
 def replay_npy(folder: Path) -> Case:
     times_us = np.cumsum(np.random.default_rng(1).integers(0, 900, ROWS)).astype(np.uint32)
     np.save(folder / "trace.npy", times_us)
@@ -171,6 +176,7 @@ LOCAL: tuple[Callable[[Path], Case], ...] = (
     synthetic_profile,
     synthetic_workload,
     synthetic_schema,
+    nexmark_bids,
     replay_npy,
     replay_csv,
     replay_parquet,

@@ -21,7 +21,7 @@ from spillway.queries.instance_store import InstanceStore
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 DRIVER = Path(__file__).with_name("template_driver.py")
-KILLS = 2
+KILLS = 1
 
 
 def start_driver(root: Path) -> subprocess.Popen[bytes]:

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 # Each module has `open_log(options, schema)` and OPTIONS: option name -> meaning, unit, default.
 MODULES: Mapping[str, str] = {
     "synthetic": "spillway.logs.synthetic",
+    "nexmark": "spillway.logs.nexmark",
     "replay": "spillway.logs.replay",
     "kafka": "spillway.logs.kafka",
     "files": "spillway.logs.files",
 }
-_STARTED = ("synthetic", "replay")  # arrivals count from a start time
+_STARTED = ("synthetic", "nexmark", "replay")  # arrivals count from a start time
 
 
 def open_log(options: Mapping[str, str], schema: pa.Schema | None = None) -> Log:

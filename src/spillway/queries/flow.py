@@ -44,8 +44,13 @@ class Part(BaseModel):
 class Stream(Part):
     """A named log of tuples."""
 
-    source: Literal["synthetic", "replay", "kafka", "files"] | None = Field(
+    source: Literal["synthetic", "nexmark", "replay", "kafka", "files"] | None = Field(
         None, description="the log behind the stream"
+    )
+    from_sql: str | None = Field(
+        None,
+        min_length=1,
+        description="a derived stream instead of a log: SELECT ... FROM stream WHERE ...",
     )
     options: dict[str, Scalar] = Field({}, description="options of the log, as in docs/logs.md")
     columns: dict[Name, str] | None = Field(
@@ -60,8 +65,13 @@ class Stream(Part):
 
     @model_validator(mode="after")
     def _has_an_origin(self) -> "Stream":
-        if self.source is None:
-            raise ValueError("a stream needs a source: synthetic, replay, kafka or files")
+        if (self.source is None) == (self.from_sql is None):
+            raise ValueError(
+                "a stream needs either a source (synthetic, nexmark, replay, kafka or files)"
+                " or from_sql"
+            )
+        if self.from_sql is not None and (self.options or self.columns):
+            raise ValueError("a derived stream takes no options and no columns: its SQL says both")
         return self
 
 

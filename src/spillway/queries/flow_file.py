@@ -110,24 +110,27 @@ def _where(path: Path, lines: dict[Location, int], location: Location) -> str:
 
 
 def _check_names(path: Path, lines: dict[Location, int], flow: Flow) -> None:
+    for location, problem in problems_of(flow):
+        raise SpillwayError(f"{_where(path, lines, location)}: {problem}")
+
+
+def problems_of(flow: Flow) -> Iterator[tuple[Location, str]]:
+    """What no part can see by itself: names that must exist elsewhere, templates and instances."""
     for name, query in flow.queries.items():
         if query.template is not None:
-            _check_template(path, lines, name, query)
+            yield from _template_problems(name, query)
         if query.class_name not in flow.classes:
-            where = _where(path, lines, ("queries", name, "class"))
             problem = unknown_name("class", query.class_name, flow.classes)
-            raise SpillwayError(f"{where}: queries.{name}.class: {problem}")
+            yield ("queries", name, "class"), f"queries.{name}.class: {problem}"
     for name, service_class in flow.classes.items():
         if service_class.manager not in LAWS:
-            where = _where(path, lines, ("classes", name, "manager"))
             problem = unknown_name("load manager", service_class.manager, LAWS)
-            raise SpillwayError(f"{where}: classes.{name}.manager: {problem}")
+            yield ("classes", name, "manager"), f"classes.{name}.manager: {problem}"
 
 
-def _check_template(path: Path, lines: dict[Location, int], name: str, query: Query) -> None:
+def _template_problems(name: str, query: Query) -> Iterator[tuple[Location, str]]:
     try:
         template_of(name, query)
     except SpillwayError as error:
         key = "instances" if f"queries.{name}.instances" in str(error) else "template"
-        where = _where(path, lines, ("queries", name, key))
-        raise SpillwayError(f"{where}: {error}") from error
+        yield ("queries", name, key), str(error)
