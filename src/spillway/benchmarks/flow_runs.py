@@ -11,7 +11,7 @@ from pathlib import Path
 
 from spillway.plants.spark.application import Application, Folder
 from spillway.plants.spark.delays import DeliveredBatch, summarise
-from spillway.plants.spark.pools import pool_settings
+from spillway.plants.spark.pools import session_for
 from spillway.plants.spark.session import open_session
 from spillway.queries.flow import Flow
 
@@ -20,9 +20,10 @@ from spillway.queries.flow import Flow
 def running(flow: Flow) -> Iterator[Application]:
     """The flow in a session of its own; it is stopped and its folder removed at the end."""
     root = Path(tempfile.mkdtemp(prefix="spillway-flow-"))
-    pools = pool_settings({name: c.priority for name, c in flow.classes.items()}, root)
+    priorities = {name: c.priority for name, c in flow.classes.items()}
+    master, settings = session_for(flow.spark.master, priorities, root)
     given = {key: str(value) for key, value in flow.spark.config.items()}
-    spark = open_session(flow.spark.master, {**pools, **given}, name="spillway bench")
+    spark = open_session(master, {**settings, **given}, name="spillway bench")
     try:
         application = Application(flow, spark, Folder(root=root))
         application.start()

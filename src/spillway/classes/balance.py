@@ -68,7 +68,8 @@ def need(gates: Sequence[GateLoad], target: Target) -> float:
     for gate in gates:
         interval_s = longest_interval_s(gate, target)
         fixed = gate.fixed_s / interval_s if interval_s > gate.fixed_s else 1.0
-        total += (fixed if gate.rate_per_s > 0.0 else 0.0) + gate.cost_s * gate.rate_per_s
+        fixed = min(fixed, gate.fixed_s * gate.rate_per_s)  # no more batches than tuples
+        total += fixed + gate.cost_s * gate.rate_per_s
     return total
 
 

@@ -61,13 +61,13 @@ def run_flow(
     """Run a flow to its end and hand back what it measured."""
     errors.print("starting Spark (8-10 s)", highlight=False)
     from spillway.plants.spark.application import Application, Folder
-    from spillway.plants.spark.pools import pool_settings
+    from spillway.plants.spark.pools import session_for
     from spillway.plants.spark.session import open_session
 
     priorities = {name: c.priority for name, c in flow.classes.items()}
     given = {key: str(value) for key, value in flow.spark.config.items()}
-    config = {**pool_settings(priorities, root), **given}
-    spark = open_session(master or flow.spark.master, config, name=f"spillway {name}")
+    chosen, settings = session_for(master or flow.spark.master, priorities, root)
+    spark = open_session(chosen, {**settings, **given}, name=f"spillway {name}")
     try:
         application = Application(flow, spark, Folder(root=root.absolute()))
         application.start()
@@ -107,6 +107,8 @@ def _live_table(application: "Application") -> RichTable:
         table.add_column(column, justify="left" if column in ("query", "class") else "right")
     for row in _rows(application, recent_s=10.0):
         table.add_row(*row)
+    notes = [f"{name}: {said}" for name, said in application.conditions.items() if said]
+    table.caption = "\n".join(notes) or None
     return table
 
 

@@ -4,7 +4,6 @@ import pytest
 
 from spillway.classes.balance import longest_interval_s
 from spillway.classes.capacity import original_shares
-from spillway.classes.policies import make_policy
 from spillway.classes.scheduler import ClassScheduler
 from spillway.clock import ManualClock
 from spillway.model import Backlog, Target
@@ -36,10 +35,9 @@ class Rig:
         self.balancer = Balancer(
             self.plant,
             self.desk,
-            make_policy(policy),
+            policy,
             machine=MACHINE,
             cycle_periods=cycle_periods,
-            slow=policy != "none",
         )
         self._totals = dict.fromkeys(CLASSES, (0, 0))
         self.classes = dict(CLASSES)

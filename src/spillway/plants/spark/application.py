@@ -4,6 +4,7 @@ Everything that must survive a crash lives in one folder: checkpoints, ledgers a
 """
 
 import threading
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spillway.classes.capacity import original_shares
-from spillway.classes.policies import make_policy
+from spillway.classes.policies import POLICIES
 from spillway.classes.scheduler import ClassScheduler
 from spillway.clock import Clock, WallClock
 from spillway.errors import SpillwayError, unknown_name
@@ -23,14 +24,17 @@ from spillway.loop import tick
 from spillway.model import Target, parse_duration_s
 from spillway.plants.spark.balancer import Balancer
 from spillway.plants.spark.channel import ChannelServer
+from spillway.plants.spark.conditions import condition_of
 from spillway.plants.spark.control import ClassState, GateDecides, SparkPlant
 from spillway.plants.spark.delays import DeliveredBatch, delivered
 from spillway.plants.spark.dispatch import Dispatcher
 from spillway.plants.spark.instances import fused_frame
 from spillway.plants.spark.monitor import BatchProgress, ProgressMonitor
+from spillway.plants.spark.pools import batches_in_flight, task_slots
 from spillway.plants.spark.watermarks import with_watermark
 from spillway.ports import LoadManager
 from spillway.queries import sinks
+from spillway.queries.derived import ARRIVAL, expanded
 from spillway.queries.flow import Flow, Query, ServiceClass
 from spillway.queries.instance_store import InstanceStore
 from spillway.queries.instances import open_store, template_of
@@ -41,8 +45,9 @@ RESTART_WINDOW_S = 300.0
 STOP_WAIT_S = (
     10.0  # for batches in flight; a longer one is cut short and replayed at the next start
 )
-SHORT_TASKS = 4  # per core and batch, with several classes: a task cannot be interrupted
+SHORT_TASKS = 4  # per core and batch, where a high class waits for the tasks of a low one
 CHANGEABLE = ("priority", "delay", "lend")
+BATCHES_KEPT = 20_000  # for the screen and the summary: hours, at one batch a second
 AT_THE_GATE = ("predictive", "none", "fixed")  # laws that the gate runs at every batch
 
 
@@ -77,9 +82,10 @@ class Application:
     def __init__(
         self, flow: Flow, spark: SparkSession, folder: Folder, clock: Clock | None = None
     ) -> None:
-        self.flow = flow
+        self.flow = flow = expanded(flow, folder.root / "streams")
         self.folder = folder
-        self.batches: list[DeliveredBatch] = []
+        self.batches: deque[DeliveredBatch] = deque(maxlen=BATCHES_KEPT)
+        self.conditions: dict[str, str | None] = {}
         self.progress: dict[str, BatchProgress] = {}
         self.journal = FileJournal(folder.journal)
         self._spark = spark
@@ -87,6 +93,7 @@ class Application:
         self._streams = {n: streams_of(n, q.text, flow) for n, q in flow.queries.items()}
         self.templates = {n: template_of(n, q) for n, q in flow.queries.items() if q.template}
         self._queries: dict[str, StreamingQuery] = {}
+        self._schemas: dict[str, str] = {}  # of what the queries write into folders, by query
         self._restarts_s: dict[str, list[float]] = {name: [] for name in flow.queries}
         self._stopping = threading.Event()
         self._lock = threading.Lock()
@@ -96,12 +103,11 @@ class Application:
         self.classes = dict(self.flow.classes)
         quotas = original_shares({name: c.priority for name, c in self.classes.items()})
         slots = max(1, self._spark.sparkContext.defaultParallelism)
-        several = len(self.classes) > 1
-        dispatcher = Dispatcher(
+        self._dispatcher = dispatcher = Dispatcher(
             ClassScheduler(quotas),
             self._clock,
-            slots=slots + several,
-            first=max(quotas, key=lambda name: quotas[name]) if several else None,
+            slots=batches_in_flight(slots, len(self.classes)),
+            first=self._highest() if len(self.classes) > 1 else None,
         )
         states = {
             name: ClassState(target=Target.parse(c.delay), decides_at_gate=c.manager in AT_THE_GATE)
@@ -115,15 +121,29 @@ class Application:
         self._balancer = Balancer(
             self.plant,
             dispatcher,
-            make_policy(self.flow.control.policy),
+            self.flow.control.policy,
             machine=float(slots),
             cycle_periods=self.flow.control.cycle,
-            slow=self.flow.control.policy != "none",
         )
         self._channel = ChannelServer(self.plant.answer, self.plant.leave, self.change)
 
+    def _highest(self) -> str:
+        return min(self.classes, key=lambda name: (-self.classes[name].priority, name))
+
     def change(self, key: str, to: str) -> None:
-        """Change a class's priority, delay or lend while it runs: ("gold.delay", "1s")."""
+        """Change a class's priority, delay or lend while it runs: ("gold.delay", "1s").
+
+        The policy of the class scheduler is ("control.policy", "absolute").
+        """
+        if key == "control.policy":
+            if to not in POLICIES:
+                raise unknown_name("redistribution policy", to, POLICIES)
+            self._balancer.use(to)
+        else:
+            self._change_class(key, to)
+        self.journal.event(self._clock.now_s(), "changed", key=key, to=to)
+
+    def _change_class(self, key: str, to: str) -> None:
         name, _, setting = key.partition(".")
         if name not in self.classes:
             raise unknown_name("class", name, self.classes)
@@ -136,7 +156,8 @@ class Application:
             raise SpillwayError(f"{key} cannot become '{to}': {problem}") from error
         self.classes[name] = changed
         self.plant.classes[name].target = Target.parse(changed.delay)
-        self.journal.event(self._clock.now_s(), "changed", key=key, to=to)
+        if len(self.classes) > 1:
+            self._dispatcher.set_first(self._highest())
 
     def start(self) -> None:
         """Start every query; the first one that cannot start stops the others."""
@@ -199,6 +220,7 @@ class Application:
 
     def _start_query(self, name: str) -> StreamingQuery:
         query, frame = self.flow.queries[name], self.result(name)
+        self._schemas[name] = _schema_text(frame)
         self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.class_name)
         return sinks.start(frame, name, query, str(self.folder.checkpoint(name)))
 
@@ -211,7 +233,9 @@ class Application:
     def _gate(self, name: str, query: Query, stream_name: str) -> DataFrame:
         stream = self.flow.streams[stream_name]
         options = self._gate_options(name, query, stream_name)
-        if stream.columns is not None:
+        if stream_name in self._schemas:
+            options["schema"] = self._schemas[stream_name]
+        elif stream.columns is not None:
             options["schema"] = ", ".join(f"`{c}` {t}" for c, t in stream.columns.items())
         frame = self._spark.readStream.format("spillway").options(**options).load()
         if stream.event_time is None:
@@ -241,10 +265,15 @@ class Application:
             options["heartbeat"] = stream.event_time
         if len(self._streams[name]) > 1:
             options["joint"] = name
-        if len(self.classes) > 1 and "parallelism" not in options:
-            cores = self._spark.sparkContext.defaultParallelism
-            options["parallelism"] = str(cores * SHORT_TASKS)
+        options.setdefault("parallelism", str(self._tasks_of_a_batch()))
         return options
+
+    def _tasks_of_a_batch(self) -> int:
+        cores = self._spark.sparkContext.defaultParallelism
+        room = task_slots(self._spark.sparkContext.master)
+        batches = batches_in_flight(cores, len(self.classes))
+        waits = len(self.classes) > 1 and (room is None or room < cores * batches)
+        return cores * SHORT_TASKS if waits else cores
 
     def _on_progress(self, progress: BatchProgress) -> None:
         with self._lock:
@@ -256,6 +285,7 @@ class Application:
         while not self._stopping.wait(period_s):
             measured = tick(self.plant, self.managers, self.journal)
             decided = self._balancer.period_ended(self.classes, measured)
+            self._note_conditions()
             for name, new in decided.items():
                 self.journal.event(
                     self._clock.now_s(),
@@ -266,10 +296,26 @@ class Application:
                     reason=new.reason,
                 )
 
+    def _note_conditions(self) -> None:
+        for name, state in self.plant.classes.items():
+            loads, silent_s = self.plant.loads(name), self.plant.silent_s(name)
+            condition = condition_of(state.target, loads, silent_s)
+            if condition != self.conditions.get(name):
+                self.conditions[name] = condition
+                shown = condition or "as usual"
+                self.journal.event(
+                    self._clock.now_s(), "condition", class_name=name, condition=shown
+                )
+
 
 def _interval(duration: str) -> str:
     """A duration as Spark's interval text."""
     return f"{round(parse_duration_s(duration) * 1e6)} microseconds"
+
+
+def _schema_text(frame: DataFrame) -> str:
+    fields = (f for f in frame.schema.fields if f.name != ARRIVAL)
+    return ", ".join(f"`{f.name}` {f.dataType.simpleString()}" for f in fields)
 
 
 def _text(value: object) -> str:

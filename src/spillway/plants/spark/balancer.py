@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from spillway.classes.balance import Balance, ClassLoad, balance
-from spillway.classes.capacity import Policy, original_shares
+from spillway.classes.capacity import original_shares
 from spillway.classes.dilos import new_headroom
+from spillway.classes.policies import make_policy
 from spillway.model import Measurement
 from spillway.plants.spark.control import SparkPlant
 from spillway.plants.spark.dispatch import Dispatcher
@@ -18,20 +19,23 @@ class Balancer:
         self,
         plant: SparkPlant,
         dispatcher: Dispatcher,
-        policy: Policy,
+        policy: str,
         *,
         machine: float,
         cycle_periods: int,
-        slow: bool = True,
     ) -> None:
         self._plant = plant
         self._dispatcher = dispatcher
-        self._policy = policy
+        self.use(policy)
         self._machine = machine
         self._cycle_periods = cycle_periods
-        self._slow = slow
         self._periods = 0
         self._shed: dict[str, int] = {}
+
+    def use(self, policy: str) -> None:
+        """The policy of the next cycles; with `none` nobody lends and nobody is slowed."""
+        self._policy = make_policy(policy)
+        self._slow = policy != "none"
 
     def period_ended(
         self, classes: Mapping[str, ServiceClass], measurements: Mapping[str, Measurement]

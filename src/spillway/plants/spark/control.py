@@ -50,6 +50,7 @@ class ClassState:
     interval_s: float = 0.0  # shortest time between the starts of a gate's batches
     period: _Period = field(default_factory=_Period)
     rates_per_s: dict[str, float] = field(default_factory=dict)  # offered, per gate
+    last_tuple_s: float | None = None  # when a report showed a new tuple
 
 
 class SparkPlant:
@@ -104,16 +105,27 @@ class SparkPlant:
     def loads(self, class_name: str) -> tuple[GateLoad, ...]:
         """What each gate of a class is offered and what its batches cost."""
         with self._lock:
-            state = self.classes[class_name]
             return tuple(
                 GateLoad(
-                    rate_per_s=state.rates_per_s.get(report.gate, 0.0),
+                    rate_per_s=self._rate_per_s(report),
                     fixed_s=report.fixed_s,
                     cost_s=report.cost_s,
                 )
                 for report in self._last_report.values()
                 if report.class_name == class_name and report.fixed_s > 0.0
             )
+
+    def silent_s(self, class_name: str) -> float | None:
+        """Time since the class was offered a tuple; None when it never was."""
+        last_s = self.classes[class_name].last_tuple_s
+        return None if last_s is None else self._clock.now_s() - last_s
+
+    def _rate_per_s(self, report: GateReport) -> float:
+        """A gate with pending tuples asks at every poll; silent and idle means none."""
+        silent = self._clock.now_s() - report.time_s > RATE_MEMORY_S
+        if silent and not self._dispatcher.is_running(report.gate):
+            return 0.0
+        return self.classes[report.class_name].rates_per_s.get(report.gate, 0.0)
 
     def drain(self, wait_s: float) -> bool:
         """Let no gate start another batch; True when none is in flight any more."""
@@ -144,6 +156,9 @@ class SparkPlant:
         self._last_report[report.gate] = report
         period = state.period
         period.batches += report.batches
+        known_tuples = before.offered_tuples if before is not None else 0
+        if report.offered_tuples > known_tuples:
+            state.last_tuple_s = self._clock.now_s()
         if before is None:
             return  # counts are since the gate's first start: the first report is the zero
         elapsed_s = report.time_s - before.time_s

@@ -76,6 +76,10 @@ class Dispatcher:
             self._release(gate, busy_s)
             self._grant()
 
+    def is_running(self, gate: str) -> bool:
+        with self._lock:
+            return gate in self._running
+
     @property
     def quotas(self) -> Mapping[str, float]:
         return self._scheduler.quotas
@@ -83,6 +87,11 @@ class Dispatcher:
     def set_quotas(self, quotas: Mapping[str, float]) -> None:
         with self._lock:
             self._scheduler.set_quotas(quotas)
+
+    def set_first(self, class_name: str) -> None:
+        """The class that has become the highest."""
+        with self._lock:
+            self._first = class_name
 
     def drain(self, wait_s: float) -> bool:
         """Grant no more slots, and wait until the batches in flight have ended; True when so."""

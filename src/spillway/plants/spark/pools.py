@@ -1,9 +1,13 @@
-"""Spark's FAIR pools, one per class: who gets the next free core inside the machine.
+"""How the tasks of several classes share one machine inside Spark.
 
-The gates decide which batches run; the pools decide whose tasks go first while several run. A
-pool's weight cannot change while Spark runs, so shifting capacity stays the gates' work.
+The gates decide which batches run. Spark cannot interrupt a task, so a batch of a high class would
+wait for the tasks of a low one, once per stage. On one machine every batch in flight therefore gets
+task slots of its own, and the operating system, which can interrupt, shares the cores among them.
+FAIR pools decide whose tasks go first where slots are short (on a cluster).
 """
 
+import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -12,13 +16,41 @@ _POOL = (
     '<pool name="{name}"><schedulingMode>FAIR</schedulingMode>'
     "<weight>{weight}</weight><minShare>{share}</minShare></pool>"
 )
+_LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:\s*,\s*(\d+))?\])?")
 
 
-def pool_settings(priorities: Mapping[str, int], folder: Path) -> dict[str, str]:
+def batches_in_flight(cores: int, classes: int) -> int:
+    """As many as there are cores; with several classes one more, for the highest alone."""
+    return cores + (classes > 1)
+
+
+def task_slots(master: str) -> int | None:
+    """How many tasks a local master runs at once; None for a cluster."""
+    match = _LOCAL.fullmatch(master)
+    if match is None:
+        return None
+    return (os.cpu_count() or 1) if match[1] == "*" else int(match[1] or 1)
+
+
+def session_for(
+    master: str, priorities: Mapping[str, int], folder: Path
+) -> tuple[str, dict[str, str]]:
+    """The master and the settings of a session that runs classes with these priorities."""
+    settings = _pool_settings(priorities, folder)
+    cores, match = task_slots(master), _LOCAL.fullmatch(master)
+    if cores is None or match is None or len(priorities) < 2:
+        return master, settings
+    slots = cores * batches_in_flight(cores, len(priorities))
+    settings["spark.default.parallelism"] = str(cores)
+    return f"local[{slots},{match[2] or 1}]", settings
+
+
+def _pool_settings(priorities: Mapping[str, int], folder: Path) -> dict[str, str]:
     """Write the allocation file and give the settings that a session needs to obey it.
 
-    The highest class is given one core before anybody else: its tasks wait for no more than the
-    one task that holds it.
+    The highest class is given one core before anybody else: where slots are short its tasks wait
+    for no more than the one task that holds it. A pool's weight cannot change while Spark runs, so
+    shifting capacity stays the gates' work.
     """
     highest = max(priorities.values())
     pools = "".join(
