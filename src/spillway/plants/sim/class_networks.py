@@ -8,7 +8,6 @@ from spillway.model import Target
 from spillway.plants.sim.classes import ServiceClass
 from spillway.plants.sim.engine import Engine
 from spillway.plants.sim.network import Network, Operator, RangeWindow, Stream, load_coefficient
-from spillway.plants.sim.networks import BATCH_PRICE
 
 CLASSES: Mapping[str, ServiceClass] = {
     "1": ServiceClass(priority=6, target=Target(delay_s=0.3)),
@@ -18,8 +17,11 @@ CLASSES: Mapping[str, ServiceClass] = {
 RATE_PER_S = 950.0  # of every stream
 AGGREGATES, JOINS, SELECTS = 5, 2, 4  # queries of a class; a join reads two streams
 STREAMS = AGGREGATES + 2 * JOINS + SELECTS
-CLASS_LOAD = 0.27  # of a class at RATE_PER_S, in full batches
+CLASS_LOAD = (
+    0.335  # of a class at RATE_PER_S in full batches: in all slightly more than the machine
+)
 BATCH_TUPLES = 50
+BATCH_PRICE = 1.5  # an activation, in tuples: less than QN-light's, whose operators do nothing
 JOIN_WINDOW_S = 1.0
 HIGH, LOW = "1", "3"  # the classes that can share a segment
 

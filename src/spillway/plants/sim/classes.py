@@ -217,5 +217,3 @@ def _whole(measured: list[Measurement]) -> Measurement:
     offered = sum(m.offered_tuples * m.cost_s for m in measured)
     sums["cost_s"] = offered / max(1, sums["offered_tuples"])
     return replace(worst, headroom=None, **sums)
-
-
