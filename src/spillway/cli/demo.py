@@ -68,7 +68,7 @@ def demo(
     seconds = float(WARM_S + OVERLOAD_S + CALM_S)
     application = run_flow(flow, "demo", out, seconds, quiet=as_json)
     summary: dict[str, Any] = summarise(application)
-    figure = picture(application.batches)
+    figure = picture(list(application.batches))
     figure.savefig(out / "demo.png", dpi=120)
     if as_json:
         print_json(summary)

@@ -7,7 +7,7 @@ gates of their own and can only lose what they themselves have no time for.
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlglot import exp
 
@@ -18,15 +18,15 @@ from spillway.queries.sql import parse, streams_of, text_of
 Result = TypeVar("Result")
 
 ARRIVAL = "_arrival"
-_STATEFUL: Mapping[str, type[exp.Expression] | tuple[type[exp.Expression], ...]] = {
+_STATEFUL: Mapping[str, tuple[type[Any], ...]] = {
     "a subquery": (exp.Subquery, exp.CTE, exp.Exists),
-    "a join": exp.Join,
-    "GROUP BY": exp.Group,
-    "an aggregate": exp.AggFunc,
-    "a window function": exp.Window,
-    "DISTINCT": exp.Distinct,
-    "ORDER BY": exp.Order,
-    "LIMIT": exp.Limit,
+    "a join": (exp.Join,),
+    "GROUP BY": (exp.Group,),
+    "an aggregate": (exp.AggFunc,),
+    "a window function": (exp.Window,),
+    "DISTINCT": (exp.Distinct,),
+    "ORDER BY": (exp.Order,),
+    "LIMIT": (exp.Limit,),
 }
 
 
@@ -57,7 +57,7 @@ def expanded(flow: Flow, folder: Path) -> Flow:
 def _select(name: str, flow: Flow) -> exp.Select:
     """The parsed SQL, if it looks at one row at a time: only then every row has one arrival."""
     tree = _named(name, lambda: parse(name, flow.streams[name].from_sql or ""))
-    found = next((what for what, kind in _STATEFUL.items() if tree.find(kind)), None)
+    found = next((what for what, kinds in _STATEFUL.items() if tree.find(*kinds)), None)
     if found is None and not isinstance(tree, exp.Select):
         found = "a set operation"
     if found is not None:

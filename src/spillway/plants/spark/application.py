@@ -270,7 +270,7 @@ class Application:
 
     def _tasks_of_a_batch(self) -> int:
         cores = self._spark.sparkContext.defaultParallelism
-        room = task_slots(self._spark.sparkContext.master)
+        room = task_slots(self._spark.sparkContext.master or "")
         batches = batches_in_flight(cores, len(self.classes))
         waits = len(self.classes) > 1 and (room is None or room < cores * batches)
         return cores * SHORT_TASKS if waits else cores
