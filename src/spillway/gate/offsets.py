@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spillway.errors import SpillwayError
+from spillway.gate.masks import parse_shares, text_of
 from spillway.gate.rules import POLICIES, Rule, Stretch, kept_tuples
 from spillway.gate.shedders.selection import decode_selection, encode_selection
 
@@ -123,6 +124,8 @@ def encode(offset: Offset) -> dict[str, Any]:
     }
     if rule.selection is not None:
         value["rule"]["selection"] = encode_selection(rule.selection)
+    if rule.shares:
+        value["rule"]["shares"] = text_of(rule.shares)
     if offset.costs is not None:
         value["learned"] = {
             "o_ps": round(offset.costs.fixed_s * _PICO),
@@ -161,6 +164,8 @@ def _decode(value: Mapping[str, Any]) -> Offset:
     rule, learned, arrived = dict(value["rule"]), value.get("learned"), value.get("arrived")
     if "selection" in rule:
         rule["selection"] = decode_selection(rule["selection"])
+    if "shares" in rule:
+        rule["shares"] = parse_shares(rule["shares"])
     if rule["policy"] not in POLICIES:
         raise ValueError(f"unknown policy {rule['policy']}")
     stretches = tuple(

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from spillway.gate.arrivals import Arrivals
+from spillway.gate.masks import QueryShare
 from spillway.gate.offsets import Arrived, Costs, Offset, Totals
 from spillway.gate.pacing import Cut
 from spillway.gate.rules import Policy, Rule, Stretch, kept_tuples, share_ppm
@@ -59,6 +60,7 @@ class Settings:
     seed: int
     policy: Policy = "uniform"
     dry_run: bool = False
+    shares: tuple[QueryShare, ...] = ()
 
 
 def next_offset(
@@ -78,6 +80,7 @@ def next_offset(
         policy=settings.policy,
         reason=cut.reason,
         would_keep_ppm=would_ppm,
+        shares=() if settings.dry_run else settings.shares,
     )
     skip_tuples = 0 if settings.dry_run else cut.skip_tuples
     stretches = _cut_stretches(waiting, cut.reach_tuples, skip_tuples)

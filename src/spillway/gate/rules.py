@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spillway.errors import SpillwayError
+from spillway.gate.masks import QueryShare, count_seen
 from spillway.gate.sampling import PPM, UniformRule, count_kept, kept_positions
 from spillway.gate.shedders.selection import Selection
 
@@ -32,6 +33,11 @@ class Rule:
     reason: str = ""
     would_keep_ppm: int = PPM
     selection: Selection | None = None  # of a shedder that looks at the data
+    shares: tuple[QueryShare, ...] = ()  # of the queries that see different parts of the batch
+
+    def __post_init__(self) -> None:
+        if self.shares and self.selection is not None:
+            raise ValueError("masks need a rule that does not look at the data")
 
     @property
     def sampling(self) -> UniformRule:
@@ -81,6 +87,15 @@ def kept_tuples(stretches: Iterable[Stretch], rule: Rule) -> int:
     if rule.selection is not None and not rule.selection.counted:
         return rule.selection.kept_tuples
     return sum(stretch.kept_tuples(rule) for stretch in stretches)
+
+
+def seen_tuples(stretches: Iterable[Stretch], rule: Rule) -> dict[str, int]:
+    """How many tuples each query of a fused plan sees; empty when all of them see all."""
+    seen = dict.fromkeys((share.name for share in rule.shares), 0)
+    for s in stretches:
+        counts = count_seen(s.read, s.stop, rule.sampling, rule.shares, s.partition)
+        seen = {name: seen[name] + counts[name] for name in seen}
+    return seen
 
 
 def share_of(start: int, stop: int, keep_ppm: int) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from spillway.errors import SpillwayError, require, unknown_name
+from spillway.gate.masks import QueryShare, parse_shares
 from spillway.gate.rules import POLICIES, Policy
 from spillway.logs import options as typed
 from spillway.model import Target, parse_duration_s
@@ -18,6 +19,7 @@ MEANINGS: Mapping[str, str] = {
     "min_keep": "never keep less than this fraction of what a batch consumes; 0 to 1, default 0",
     "dry_run": "decide and record, drop nothing; default false",
     "weight": "add column _weight, offered over kept tuples of the batch; default false",
+    "masks": "query:ppm,... of a fused plan; adds _queries, bit k set where query k sees the row",
     "instances": "file with a template's instances; adds column _version, set by `spillway run`",
     "heartbeat": "event-time column; adds _heartbeat and rows that move the watermark when quiet",
     "quiet": "how long a stream must be silent before a heartbeat; default the delay target",
@@ -49,6 +51,7 @@ class GateOptions:
     min_keep: float = 0.0
     dry_run: bool = False
     weight: bool = False
+    masks: tuple[QueryShare, ...] = ()
     instances: str | None = None
     heartbeat_column: str | None = None
     heartbeat_rows: bool = False  # the schema has room for them: column _heartbeat
@@ -84,6 +87,11 @@ class GateOptions:
                 "option 'trigger' needs option 'checkpoint': with a trigger interval the gate"
                 " reads the end of a batch from Spark's commit log"
             )
+        masks = parse_shares(given.get("masks", ""))
+        if masks and typed.flag(given, "weight"):
+            raise SpillwayError(
+                "options 'masks' and 'weight' exclude each other: every query has another weight"
+            )
         return cls(
             target=target,
             manager=given.get("manager", "predictive"),
@@ -93,6 +101,7 @@ class GateOptions:
             min_keep=min_keep,
             dry_run=typed.flag(given, "dry_run"),
             weight=typed.flag(given, "weight"),
+            masks=masks,
             instances=given.get("instances"),
             heartbeat_column=given.get("heartbeat"),
             quiet_s=typed.seconds(given, "quiet", f"{target.delay_s}s"),

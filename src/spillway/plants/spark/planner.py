@@ -71,7 +71,9 @@ class Planner:
         self._joint = Joint(gate.joint, self._options) if gate.joint else None
         self._archive = Archive(Path(gate.ledger)) if gate.ledger else None
         self._instances = InstanceStore(Path(gate.instances)) if gate.instances else None
-        self._settings = Settings(seed=gate.seed, policy=gate.policy, dry_run=gate.dry_run)
+        self._settings = Settings(
+            seed=gate.seed, policy=gate.policy, dry_run=gate.dry_run, shares=gate.masks
+        )
         self._log: Log | None = None
         self._pace: Pace | None = None
         self._running: _Running | None = None
@@ -82,6 +84,7 @@ class Planner:
     def freeze(self) -> None:
         """From now on serve what is there at the first plan, all of it, and then nothing."""
         self._frozen = ()
+        self._settings = replace(self._settings, shares=())
 
     def latest(self, start: Encoded) -> Encoded:
         """The end of the next batch, or `start` itself when there is nothing to do."""

@@ -17,6 +17,8 @@ from pyspark.sql.types import (
 
 from spillway.clock import WallClock
 from spillway.errors import SpillwayError
+from spillway.gate.masks import COLUMN as QUERIES
+from spillway.gate.masks import EVERY_QUERY, masks_of
 from spillway.gate.rules import Stretch
 from spillway.logs import catalog
 from spillway.plants.spark.options import GateOptions
@@ -29,6 +31,7 @@ _OURS = {
     WEIGHT: DoubleType(),
     HEARTBEAT: BooleanType(),
     VERSION: LongType(),
+    QUERIES: LongType(),
 }
 _POSITIONS_AT_ONCE = 1 << 20
 
@@ -36,7 +39,7 @@ _POSITIONS_AT_ONCE = 1 << 20
 def spark_schema(options: Mapping[str, str], gate: GateOptions) -> StructType | str:
     """The log's own columns, or those of option `schema`, followed by the gate's."""
     ours = [ARRIVAL] + [WEIGHT] * gate.weight + [HEARTBEAT] * bool(gate.heartbeat_column)
-    ours += [VERSION] * bool(gate.instances)
+    ours += [VERSION] * bool(gate.instances) + [QUERIES] * bool(gate.masks)
     if "schema" in options:
         types = {name: kind.simpleString() for name, kind in _OURS.items()}
         return ", ".join([options["schema"], *(f"{name} {types[name]}" for name in ours)])
@@ -81,9 +84,9 @@ class Rows:
 
     def of(self, part: Slice, log: Log) -> Iterator[pa.RecordBatch]:
         for stretch in part.stretches:
-            for span, wanted in _chunks(stretch, part):
+            for span, wanted, mask in _chunks(stretch, part):
                 for batch in log.read(span, wanted):
-                    yield self._shaped(batch, part)
+                    yield self._shaped(batch, part, mask)
 
     def beat(self, part: Slice, log: Log) -> Iterator[pa.RecordBatch]:
         """One row without values whose event time has moved on as long as the stream was quiet.
@@ -98,7 +101,8 @@ class Rows:
             arrival_us, last_event_us = max(known)
             event_us = last_event_us + max(0, part.beats_us - arrival_us)
         moment = {self._event_time: event_us, ARRIVAL: part.beats_us}
-        values = {WEIGHT: 0.0, HEARTBEAT: True, VERSION: part.version, **moment}
+        ours = {WEIGHT: 0.0, HEARTBEAT: True, VERSION: part.version, QUERIES: EVERY_QUERY}
+        values = {**ours, **moment}
         arrays = [pa.array([values.get(field.name)], field.type) for field in self._schema]
         yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
@@ -112,11 +116,13 @@ class Rows:
                 return _us(batch.column(ARRIVAL)) or 0, event_us
         return None
 
-    def _shaped(self, batch: pa.RecordBatch, part: Slice) -> pa.RecordBatch:
-        arrays = [self._column(batch, field, part) for field in self._schema]
+    def _shaped(self, batch: pa.RecordBatch, part: Slice, mask: int) -> pa.RecordBatch:
+        arrays = [self._column(batch, field, part, mask) for field in self._schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _column(self, batch: pa.RecordBatch, field: pa.Field, part: Slice) -> Any:
+    def _column(self, batch: pa.RecordBatch, field: pa.Field, part: Slice, mask: int) -> Any:
+        if field.name == QUERIES:
+            return pa.array(np.full(batch.num_rows, mask, dtype=np.int64))
         if field.name == WEIGHT:
             return pa.array(np.full(batch.num_rows, part.weight))
         if field.name == VERSION:
@@ -132,11 +138,27 @@ def _us(column: Any) -> int | None:
     return None if value is None else int(value)
 
 
-def _chunks(stretch: Stretch, part: Slice) -> Iterator[tuple[Span, Any]]:
-    """A long stretch piece by piece, so that its positions never fill the memory."""
+def _chunks(stretch: Stretch, part: Slice) -> Iterator[tuple[Span, Any, int]]:
+    """A long stretch piece by piece, so that its positions never fill the memory.
+
+    Rows with different masks are read one mask after the other: a log may have fewer rows than
+    positions, so a row's place in what comes back does not tell its position.
+    """
     for lower in range(stretch.read, stretch.stop, _POSITIONS_AT_ONCE):
         upper = min(lower + _POSITIONS_AT_ONCE, stretch.stop)
         piece = Stretch(partition=stretch.partition, start=lower, read=lower, stop=upper)
         span = Span(partition=stretch.partition, start=lower, stop=upper)
-        everything = part.rule.keep_ppm == 1_000_000
-        yield span, None if everything else piece.kept_positions(part.rule)
+        if part.rule.shares:
+            for mask, wanted in _by_mask(piece, part):
+                yield span, wanted, mask
+        else:
+            everything = part.rule.keep_ppm == 1_000_000
+            yield span, None if everything else piece.kept_positions(part.rule), EVERY_QUERY
+
+
+def _by_mask(piece: Stretch, part: Slice) -> Iterator[tuple[int, Any]]:
+    """Positions to read by mask; samples are nested, so there are no more masks than queries."""
+    rule = part.rule
+    masks = masks_of(piece.read, piece.stop, rule.sampling, rule.shares, piece.partition)
+    for mask in np.unique(masks[masks != 0]).tolist():
+        yield mask, piece.read + np.flatnonzero(masks == mask)
