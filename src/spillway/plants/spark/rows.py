@@ -100,9 +100,8 @@ class Rows:
         if known:
             arrival_us, last_event_us = max(known)
             event_us = last_event_us + max(0, part.beats_us - arrival_us)
-        moment = {self._event_time: event_us, ARRIVAL: part.beats_us}
-        ours = {WEIGHT: 0.0, HEARTBEAT: True, VERSION: part.version, QUERIES: EVERY_QUERY}
-        values = {**ours, **moment}
+        values: dict[str | None, Any] = {WEIGHT: 0.0, HEARTBEAT: True, QUERIES: EVERY_QUERY}
+        values |= {VERSION: part.version, self._event_time: event_us, ARRIVAL: part.beats_us}
         arrays = [pa.array([values.get(field.name)], field.type) for field in self._schema]
         yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
