@@ -33,11 +33,12 @@ def start(frame: DataFrame, name: str, query: Query, checkpoint: str) -> Streami
     writer = frame.writeStream.queryName(name).outputMode(query.mode)
     if not isinstance(query.sink, MemorySink):  # memory cannot recover from a checkpoint
         writer = writer.option("checkpointLocation", checkpoint)
-    started: StreamingQuery = _aim(writer, name, query.sink).start()
+    started: StreamingQuery = aimed(writer, name, query.sink).start()
     return started
 
 
-def _aim(writer: Any, name: str, sink: object) -> Any:
+def aimed(writer: Any, name: str, sink: object) -> Any:
+    """The stream writer with its sink, not started."""
     match sink:
         case ConsoleSink():
             return writer.format("console").option("truncate", "false")
