@@ -115,5 +115,6 @@ BENCHMARKS = (
         name="isolation",
         title="a burst of the lowest class on Spark: what the highest one notices of it",
         run=run,
+        plants=("spark",),
     ),
 )

@@ -31,18 +31,22 @@ class Benchmark:
     name: str
     title: str
     run: Callable[[BenchSetup], BenchReport]
+    plants: tuple[str, ...] = ()  # what `--on` may name; most benchmarks have no choice
 
 
 # Each module has BENCHMARKS, a tuple of Benchmark.
 MODULES: tuple[str, ...] = (
     "decide",
+    "estimates",
     "fit",
     "logs",
     "simulator",
     "spark_overload",
     "gate_overhead",
     "isolation",
+    "soak",
     "spark_step",
+    "templates",
 )
 
 

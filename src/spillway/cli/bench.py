@@ -6,12 +6,14 @@ import typer
 
 from spillway.benchmarks import registry
 from spillway.cli.screen import errors, print_json, print_table, progress_bar
+from spillway.errors import SpillwayError
 from spillway.experiments.report import Table
 
 
 def bench(
     name: Annotated[str | None, typer.Argument(help="a benchmark; see --list")] = None,
     list_names: Annotated[bool, typer.Option("--list", help="name all benchmarks")] = False,
+    on: Annotated[str | None, typer.Option(help="plant, for benchmarks that name one")] = None,
     seed: Annotated[int, typer.Option(help="seed of all randomness")] = 1,
     quick: Annotated[bool, typer.Option(help="a short run for a first look")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON only")] = False,
@@ -26,6 +28,9 @@ def bench(
             print_table(Table(title="", columns=("name", "what it measures"), rows=rows))
         return
     benchmark = registry.find(name)
+    if on is not None and on not in benchmark.plants:
+        allowed = " or ".join(benchmark.plants) or "one plant only: leave --on out"
+        raise SpillwayError(f"--on is '{on}': {name} runs on {allowed}")
     with progress_bar(name) as progress:
         setup = registry.BenchSetup(seed=seed, quick=quick, progress=progress)
         report = benchmark.run(setup)

@@ -88,7 +88,7 @@ class Application:
         self.conditions: dict[str, str | None] = {}
         self.progress: dict[str, BatchProgress] = {}
         self.journal = FileJournal(folder.journal)
-        self._spark = spark
+        self.spark = spark
         self._clock = clock or WallClock()
         self._streams = {n: streams_of(n, q.text, flow) for n, q in flow.queries.items()}
         self.templates = {n: template_of(n, q) for n, q in flow.queries.items() if q.template}
@@ -102,7 +102,7 @@ class Application:
     def _make_control(self) -> None:
         self.classes = dict(self.flow.classes)
         quotas = original_shares({name: c.priority for name, c in self.classes.items()})
-        slots = max(1, self._spark.sparkContext.defaultParallelism)
+        slots = max(1, self.spark.sparkContext.defaultParallelism)
         self._dispatcher = dispatcher = Dispatcher(
             ClassScheduler(quotas),
             self._clock,
@@ -161,7 +161,7 @@ class Application:
 
     def start(self) -> None:
         """Start every query; the first one that cannot start stops the others."""
-        self._monitor = ProgressMonitor(self._spark, self._on_progress)
+        self._monitor = ProgressMonitor(self.spark, self._on_progress)
         self._loop = threading.Thread(target=self._control, name="spillway-loop", daemon=True)
         try:
             for name in self.flow.queries:
@@ -215,13 +215,13 @@ class Application:
         for stream in self._streams[name]:
             self._gate(name, query, stream).createOrReplaceTempView(stream)
         if store is None:
-            return self._spark.sql(query.text)
-        return fused_frame(self._spark, self.templates[name].template, store)
+            return self.spark.sql(query.text)
+        return fused_frame(self.spark, self.templates[name].template, store)
 
     def _start_query(self, name: str) -> StreamingQuery:
         query, frame = self.flow.queries[name], self.result(name)
         self._schemas[name] = _schema_text(frame)
-        self._spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.class_name)
+        self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.class_name)
         return sinks.start(frame, name, query, str(self.folder.checkpoint(name)))
 
     def _open_instances(self, name: str) -> InstanceStore | None:
@@ -237,7 +237,7 @@ class Application:
             options["schema"] = self._schemas[stream_name]
         elif stream.columns is not None:
             options["schema"] = ", ".join(f"`{c}` {t}" for c, t in stream.columns.items())
-        frame = self._spark.readStream.format("spillway").options(**options).load()
+        frame = self.spark.readStream.format("spillway").options(**options).load()
         if stream.event_time is None:
             return frame
         return with_watermark(frame, stream.event_time, _interval(stream.watermark))
@@ -269,8 +269,8 @@ class Application:
         return options
 
     def _tasks_of_a_batch(self) -> int:
-        cores = self._spark.sparkContext.defaultParallelism
-        room = task_slots(self._spark.sparkContext.master or "")
+        cores = self.spark.sparkContext.defaultParallelism
+        room = task_slots(self.spark.sparkContext.master or "")
         batches = batches_in_flight(cores, len(self.classes))
         waits = len(self.classes) > 1 and (room is None or room < cores * batches)
         return cores * SHORT_TASKS if waits else cores
