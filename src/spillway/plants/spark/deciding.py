@@ -52,6 +52,20 @@ class Decider:
     def costs(self) -> Costs | None:
         return self._control.costs
 
+    @property
+    def longest_batch(self) -> int | None:
+        """Tuples that a batch as long as the target keeps; None: no bound.
+
+        A law that decides by the period can be wrong for a while. In a batch that takes minutes it
+        would never get to correct itself, and a planned batch cannot be escaped. Manager `none` is
+        plain Spark and stays so.
+        """
+        costs = self.costs
+        if costs is None or costs.kept_s <= 0.0 or self._gate.manager == "none":
+            return None
+        room_s = self.target.delay_s - costs.fixed_s
+        return max(self._gate.first_batch, int(room_s / (costs.kept_s + costs.scanned_s)))
+
     def batch_ended(self, offset: Offset, record: BatchRecord) -> None:
         delay_s = delay_of(offset, record.ended_s, self.target)
         self._control.batch_ended(record, delay_s)
