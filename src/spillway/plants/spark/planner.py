@@ -241,7 +241,9 @@ class Planner:
     def _plan(self, previous: Offset, waiting: Waiting) -> Offset:
         assert self._pace is not None
         choice = self._choose(previous, waiting.arrivals)
-        pace = self._pace.within(self._gate.max_batch).within(self._decider.longest_batch)
+        pace = self._pace.within(self._gate.max_batch)
+        if self._frozen is None:
+            pace = pace.within(self._decider.longest_batch)
         cut = bounded(choice.wish, waiting.arrivals.tuples, pace)
         offset = next_offset(
             previous,
