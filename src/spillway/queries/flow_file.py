@@ -1,5 +1,6 @@
 """Reading a flow file: every error names file, line, key, value and what is allowed."""
 
+import re
 from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import yaml
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from spillway.errors import SpillwayError, unknown_name
 from spillway.load.laws import LAWS
@@ -77,6 +79,8 @@ def _describe(
             yield f"{shown} is not a known key{_nearest_key(str(location[-1]))}"
         elif problem["type"] == "missing":
             yield f"{shown} is missing"
+        elif problem["type"] in ("literal_error", "union_tag_invalid"):
+            yield f"{shown}: {_not_a_choice(problem)}"
         else:
             message = problem["msg"].removeprefix("Value error, ")
             given = problem["input"]
@@ -94,6 +98,14 @@ def _document_location(value: Any, location: Location) -> Location:
         if inside or step == location[-1]:
             kept.append(step)
     return tuple(kept)
+
+
+def _not_a_choice(problem: ErrorDetails) -> SpillwayError:
+    """One name out of a list was asked for, and this is none of them."""
+    context = problem["ctx"]
+    given = str(context.get("tag", problem["input"]))
+    known = re.findall(r"'([^']*)'", context.get("expected_tags", context.get("expected", "")))
+    return unknown_name("value", given, known)
 
 
 def _nearest_key(key: str) -> str:
