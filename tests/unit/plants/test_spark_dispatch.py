@@ -4,7 +4,7 @@ from collections.abc import Callable
 import pytest
 
 from spillway.classes.scheduler import ClassScheduler
-from spillway.clock import ManualClock
+from spillway.clock import ManualClock, WallClock
 from spillway.plants.spark.dispatch import Dispatcher
 
 QUOTAS = {"gold": 0.75, "bronze": 0.25}
@@ -117,3 +117,34 @@ def _until(condition: Callable[[], bool]) -> None:
             return
         threading.Event().wait(0.005)
     raise AssertionError("did not happen in time")
+
+
+def test_where_nobody_lends_a_class_has_no_more_than_its_quota() -> None:
+    clock = ManualClock()
+    desk = dispatcher(slots=1, clock=clock)
+    desk.set_lending(False)
+    clock.advance(1.0)  # bronze has earned a quarter of a second
+    assert desk.request("b", "bronze", 1.0, wait_s=0.0)
+    clock.advance(1.0)
+    assert not desk.request("b", "bronze", 1.0, wait_s=0.0, busy_s=1.0)
+    clock.advance(1.9)  # of the second that it used, 0.025 s are still to be earned
+    assert not desk.request("b", "bronze", 1.0, wait_s=0.0)
+    clock.advance(0.2)
+    assert desk.request("b", "bronze", 1.0, wait_s=0.0)
+
+
+def test_an_idle_class_saves_up_no_more_than_a_second_of_its_quota() -> None:
+    clock = ManualClock()
+    desk = dispatcher(slots=1, clock=clock)
+    desk.set_lending(False)
+    clock.advance(1000.0)
+    assert desk.request("b", "bronze", 1.0, wait_s=0.0)
+    clock.advance(0.3)
+    assert not desk.request("b", "bronze", 1.0, wait_s=0.0, busy_s=0.4)
+
+
+def test_a_gate_that_waits_starts_when_its_class_has_earned_enough() -> None:
+    desk = Dispatcher(ClassScheduler(QUOTAS), WallClock(), slots=1)
+    desk.set_lending(False)
+    assert desk.request("g", "gold", 1.0, wait_s=0.5)
+    assert desk.request("g", "gold", 1.0, wait_s=1.0, busy_s=0.1)

@@ -36,6 +36,7 @@ class Balancer:
         """The policy of the next cycles; with `none` nobody lends and nobody is slowed."""
         self._policy = make_policy(policy)
         self._slow = policy != "none"
+        self._dispatcher.set_lending(policy != "none")
 
     def period_ended(
         self, classes: Mapping[str, ServiceClass], measurements: Mapping[str, Measurement]

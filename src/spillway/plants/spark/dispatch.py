@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from spillway.classes.scheduler import ClassScheduler
 from spillway.clock import Clock
 
+ALLOWANCE_STEP_S = 0.02
+
 
 @dataclass(kw_only=True)
 class _Request:
@@ -28,6 +30,9 @@ class Dispatcher:
     `patience_s` overtakes faster ones of its class, so that none starves. The last slot is for the
     class `first` alone: a batch cannot be interrupted, so the highest class would otherwise have
     to wait for the end of a long one.
+
+    Idle time goes to whoever asks, unless `set_lending(False)`: then a class uses no more than its
+    quota of the machine (the slots that are open to all), and what it leaves stays unused.
     """
 
     def __init__(
@@ -44,6 +49,9 @@ class Dispatcher:
         self._clock = clock
         self._slots = slots
         self._patience_s = patience_s
+        self._lends = True
+        self._allowed_s = dict.fromkeys(scheduler.quotas, 0.0)  # batch time, where nobody lends
+        self._allowed_at_s = clock.now_s()
         self._running: dict[str, str] = {}  # gate -> class
         self._requests: dict[str, _Request] = {}
         self._waiting_since_s: dict[str, float] = {}
@@ -65,10 +73,19 @@ class Dispatcher:
             request = _Request(class_name=class_name, output_rate=output_rate, since_s=since_s)
             self._requests[gate] = request
             self._grant()
-        request.granted.wait(wait_s)
+        self._wait(request, wait_s)
         with self._lock:
             self._requests.pop(gate, None)
             return request.granted.is_set()
+
+    def _wait(self, request: _Request, wait_s: float) -> None:
+        """Who lends grants when a batch ends; otherwise time alone can make a class eligible."""
+        while not request.granted.wait(wait_s if self._lends else min(wait_s, ALLOWANCE_STEP_S)):
+            wait_s -= ALLOWANCE_STEP_S
+            if self._lends or wait_s <= 0.0:
+                return
+            with self._lock:
+                self._grant()
 
     def finished(self, gate: str, busy_s: float) -> None:
         """The gate's batch has ended and it has nothing pending: its slot is free."""
@@ -87,6 +104,10 @@ class Dispatcher:
     def set_quotas(self, quotas: Mapping[str, float]) -> None:
         with self._lock:
             self._scheduler.set_quotas(quotas)
+
+    def set_lending(self, lends: bool) -> None:
+        with self._lock:
+            self._lends = lends
 
     def set_first(self, class_name: str) -> None:
         """The class that has become the highest."""
@@ -110,6 +131,7 @@ class Dispatcher:
         class_name = self._running.pop(gate, None)
         if class_name is not None:
             self._scheduler.charge(class_name, busy_s)
+            self._allowed_s[class_name] -= busy_s
         if not self._running:
             self._idle.set()
 
@@ -125,9 +147,21 @@ class Dispatcher:
         """The classes that ask and for which a slot is free."""
         free = self._slots - len(self._running)
         asking = {request.class_name for request in self._requests.values()}
+        if not self._lends:
+            self._allow()
+            asking = {name for name in asking if self._allowed_s[name] > 0.0}
         if free <= 0:
             return set()
         return asking if free > 1 or self._first is None else asking & {self._first}
+
+    def _allow(self) -> None:
+        """Every class earns its quota of the machine; it saves up no more than a second's worth."""
+        now_s = self._clock.now_s()
+        elapsed_s, self._allowed_at_s = now_s - self._allowed_at_s, now_s
+        machine = self._slots - (self._first is not None)
+        for name, quota in self._scheduler.quotas.items():
+            earned_s = self._allowed_s[name] + quota * machine * max(0.0, elapsed_s)
+            self._allowed_s[name] = min(earned_s, quota * machine)
 
     def _first_of(self, class_name: str) -> str:
         now_s = self._clock.now_s()
