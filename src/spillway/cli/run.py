@@ -60,24 +60,13 @@ def run_flow(
 ) -> "Application":
     """Run a flow to its end and hand back what it measured."""
     errors.print("starting Spark (8-10 s)", highlight=False)
-    from spillway.plants.spark.application import Application, Folder
-    from spillway.plants.spark.pools import session_for
-    from spillway.plants.spark.session import open_session
+    from spillway.plants.spark.running import running
 
-    priorities = {name: c.priority for name, c in flow.classes.items()}
-    given = {key: str(value) for key, value in flow.spark.config.items()}
-    chosen, settings = session_for(master or flow.spark.master, priorities, root)
-    spark = open_session(chosen, {**settings, **given}, name=f"spillway {name}")
-    try:
-        application = Application(flow, spark, Folder(root=root.absolute()))
-        application.start()
+    with running(flow, name, root, master) as application:
         try:
             _watch(application, seconds, quiet=quiet)
         finally:
             errors.print("stopping", highlight=False)
-            application.stop()
-    finally:
-        spark.stop()
     return application
 
 
