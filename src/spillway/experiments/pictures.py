@@ -79,7 +79,7 @@ def lines(
 def bars(
     axis: Axes, values: Mapping[str, Mapping[str, float]], *, y: str, title: str, log: bool = False
 ) -> None:
-    """Groups of bars: {group: {name: value}}."""
+    """Groups of bars: {group: {name: value}}. The legend is left to the figure."""
     groups = list(values)
     names = list(next(iter(values.values())))
     width = 0.8 / len(names)
@@ -91,5 +91,5 @@ def bars(
     axis.set_xticks(range(len(groups)), groups)
     if log:
         axis.set_yscale("log")
+    axis.margins(y=0.15)
     label(axis, y=y, title=title)
-    axis.legend(fontsize=8)

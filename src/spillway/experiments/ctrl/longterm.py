@@ -23,7 +23,12 @@ TRACES: tuple[setting.TraceName, ...] = ("web", "pareto")
 LAWS = (*PAPER_LAWS, "predictive")
 FAR_FEWER = 3.0  # "far fewer": a third or less
 NEARLY = 0.05  # "nearly the same loss": within five points of a hundred
-METRICS = ("accumulated_violation_s", "delayed_tuples", "max_overshoot_s", "loss_ratio")
+METRICS = {
+    "accumulated_violation_s": "accumulated violations",
+    "delayed_tuples": "delayed tuples",
+    "max_overshoot_s": "maximal overshoot",
+    "loss_ratio": "data loss",
+}
 
 BASELINE_NOTE = (
     "BASELINE fills the queue to the target in one step: on the paper's own plant, an integrator,"
@@ -114,8 +119,7 @@ def _longterm_table(trace: str, runs: Mapping[str, Outcome]) -> Table:
 
 def _longterm_picture(runs: Mapping[setting.TraceName, Mapping[str, Outcome]]) -> Figure:
     figure, axes = panels(2, 2)
-    names = ("accumulated violations", "delayed tuples", "maximal overshoot", "data loss ratio")
-    for axis, metric, name in zip(axes, METRICS, names, strict=True):
+    for axis, (metric, name) in zip(axes, METRICS.items(), strict=True):
         relative: dict[str, dict[str, float]] = {
             trace: {
                 law: ratio(o.summary()[metric], by_law["ctrl"].summary()[metric])
@@ -125,6 +129,7 @@ def _longterm_picture(runs: Mapping[setting.TraceName, Mapping[str, Outcome]]) -
         }
         log = metric != "loss_ratio"
         bars(axis, relative, y="relative to CTRL", title=name, log=log)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     figure.suptitle("Long-term comparison (ctrl paper fig. 12)")
     return figure
 

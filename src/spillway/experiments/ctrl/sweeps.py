@@ -189,7 +189,7 @@ def _burstiness_picture(relative: Mapping[str, Mapping[str, Sequence[float]]]) -
     figure, axes = panels(3)
     for axis, (law, by_metric) in zip(axes, relative.items(), strict=True):
         for metric, values in by_metric.items():
-            axis.plot(BIAS_FACTORS, values, marker="o", label=metric)
+            axis.plot(BIAS_FACTORS, values, marker="o", label=METRICS[metric])
         axis.set_yscale("log")
         axis.legend(fontsize=8)
         label(axis, x="bias factor", y="relative to 1.5", title=law.upper())
@@ -341,7 +341,7 @@ def _period_checks(violations: Sequence[float]) -> list[Check]:
 def _period_picture(relative: Mapping[str, Sequence[float]]) -> Figure:
     figure, axes = panels(1, height=4.0)
     for metric, values in relative.items():
-        axes[0].plot([p * 1e3 for p in PERIODS_S], values, marker="o", label=metric)
+        axes[0].plot([p * 1e3 for p in PERIODS_S], values, marker="o", label=METRICS[metric])
     axes[0].set_xscale("log")
     axes[0].set_yscale("log")
     axes[0].legend(fontsize=8)

@@ -200,6 +200,7 @@ def _period_picture(runs: Mapping[int, Outcome]) -> Figure:
         axes[0].plot(runs[p].time_s, runs[p].delay_s, label=f"P = {p}")
         axes[1].plot(runs[p].time_s, runs[p].headroom, label=f"P = {p}")
     axes[0].axhline(TARGET_S, color="black", linestyle="--", linewidth=1.0, label="target")
+    axes[0].set_yscale("log")
     label(axes[0], x="time (s)", y="response time (s)")
     label(axes[1], x="time (s)", y="headroom believed")
     for axis in axes:

@@ -81,11 +81,18 @@ def last_held_per_s(outcome: Outcome) -> float:
     """The highest level up to which the delay settled at no more than 1.25 times the target."""
     held = 0.0
     end_s, rate = S_STEP_FIRST_S, FIRST_PER_S
-    while end_s <= outcome.time_s[-1] + 1e-9:
-        if outcome.mean_delay_between(end_s - S_STEP_LEVEL_S / 2.0, end_s) > IN_CONTROL * TARGET_S:
-            break
+    while end_s <= outcome.time_s[-1] + 1e-9 and _in_control(outcome, end_s):
         held, rate, end_s = rate, rate + RISE_PER_S, end_s + S_STEP_LEVEL_S
     return held
+
+
+def _in_control(outcome: Outcome, end_s: float) -> bool:
+    """In the last half of a level: tuples do come out, and in time."""
+    inside = (outcome.time_s > end_s - S_STEP_LEVEL_S / 2.0) & (outcome.time_s <= end_s)
+    delays = outcome.delay_s[inside]
+    known = delays[np.isfinite(delays)]
+    alive = 2 * len(known) > len(delays)
+    return bool(alive and known.mean() <= IN_CONTROL * TARGET_S)
 
 
 def _rising_checks(held: Mapping[str, float], rising: Mapping[str, Outcome]) -> list[Check]:
