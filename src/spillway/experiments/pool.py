@@ -18,9 +18,10 @@ def run_all(
     specs: Sequence[Spec],
     progress: Progress = silent,
     label: Callable[[Spec], str] = str,
-    workers: int = WORKERS,
+    workers: int | None = None,
 ) -> list[Result]:
     """`run` of every spec, in the order of the specs. `run` and specs must be picklable."""
+    workers = WORKERS if workers is None else workers
     if workers <= 1 or len(specs) <= 1:
         return _in_turn(run, specs, progress, label)
     found: dict[int, Result] = {}

@@ -99,7 +99,11 @@ def index_of_dispersion(times_s: Seconds, scale_s: float) -> float:
 
 
 def hurst(times_s: Seconds, shortest_s: float = 0.5, longest_s: float = 20.0) -> float:
-    """The Hurst parameter by the variance-time plot: var of the mean rate ~ scale^(2H - 2)."""
+    """The Hurst parameter by the variance-time plot: var of the mean rate ~ scale^(2H - 2).
+
+    Scales that fit fewer than ten times into the trace say nothing about a variance.
+    """
+    longest_s = max(2.0 * shortest_s, min(longest_s, float(times_s[-1]) / 10.0))
     scales_s = np.geomspace(shortest_s, longest_s, 10)
     variances = [(counts_in(times_s, scale) / scale).var() for scale in scales_s]
     slope = np.polyfit(np.log(scales_s), np.log(variances), 1)[0]

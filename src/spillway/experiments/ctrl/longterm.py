@@ -100,6 +100,9 @@ def _longterm_checks(trace: str, runs: Mapping[str, Outcome]) -> list[Check]:
                 paper=f"{paper} of CTRL's",
                 here=f"{share:.3f} of CTRL's",
                 holds=abs(share - 1.0) <= NEARLY,
+                note=""
+                if abs(share - 1.0) <= NEARLY
+                else f"{law.upper()} lets more in during bursts and pays with the delays above.",
             )
         )
     return checks
