@@ -16,6 +16,10 @@ lint: $(VENV)/ready
 	@$(BIN)/ruff check --fix src tests
 	@$(BIN)/ruff format src tests
 
+# Kills the driver 24 times at random moments; about 12 minutes.
+chaos: $(VENV)/ready
+	@SPILLWAY_KILLS=24 $(BIN)/python -m pytest tests/spark/test_gate_kill.py -q
+
 types: $(VENV)/ready
 	@$(BIN)/mypy
 
