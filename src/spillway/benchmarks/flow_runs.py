@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+
 from spillway.plants.spark.application import Application, Folder
 from spillway.plants.spark.delays import DeliveredBatch, summarise
 from spillway.plants.spark.pools import session_for
@@ -19,20 +21,36 @@ from spillway.queries.flow import Flow
 @contextmanager
 def running(flow: Flow) -> Iterator[Application]:
     """The flow in a session of its own; it is stopped and its folder removed at the end."""
-    root = Path(tempfile.mkdtemp(prefix="spillway-flow-"))
+    with opened(flow) as spark, started(flow, spark) as application:
+        yield application
+
+
+@contextmanager
+def opened(flow: Flow) -> Iterator[SparkSession]:
+    """A session with pools and task slots for the classes of the flow."""
+    root = Path(tempfile.mkdtemp(prefix="spillway-session-"))
     priorities = {name: c.priority for name, c in flow.classes.items()}
     master, settings = session_for(flow.spark.master, priorities, root)
     given = {key: str(value) for key, value in flow.spark.config.items()}
     spark = open_session(master, {**settings, **given}, name="spillway bench")
     try:
-        application = Application(flow, spark, Folder(root=root))
+        yield spark
+    finally:
+        spark.stop()
+        shutil.rmtree(root, ignore_errors=True)
+
+
+@contextmanager
+def started(flow: Flow, spark: SparkSession) -> Iterator[Application]:
+    root = Path(tempfile.mkdtemp(prefix="spillway-flow-"))
+    application = Application(flow, spark, Folder(root=root))
+    try:
         application.start()
         try:
             yield application
         finally:
             application.stop()
     finally:
-        spark.stop()
         shutil.rmtree(root, ignore_errors=True)
 
 

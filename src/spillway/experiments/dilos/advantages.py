@@ -52,6 +52,10 @@ def specs_of(seed: int, duration_s: float) -> dict[str, Spec]:
 
 
 def advantages(setup: Setup, duration_s: float = DURATION_S) -> Report:
+    if setup.plant == "spark":
+        from spillway.experiments.dilos.spark import advantages_on_spark  # brings Spark
+
+        return advantages_on_spark(setup)
     specs = specs_of(setup.seed, duration_s)
     found = run_all(runner_on(setup.plant), list(specs.values()), setup.progress)
     runs = dict(zip(specs, found, strict=True))
@@ -190,5 +194,6 @@ EXPERIMENTS = (
         title="three classes under constant load: none, common, separate, DILoS, sharing",
         source=f"{SOURCE}, table 8, fig. 25-27",
         run=advantages,
+        plants=("sim", "spark"),
     ),
 )
