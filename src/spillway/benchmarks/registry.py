@@ -40,6 +40,7 @@ MODULES: tuple[str, ...] = (
     "estimates",
     "fit",
     "logs",
+    "roadmap",
     "simulator",
     "spark_overload",
     "gate_overhead",
