@@ -13,6 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spillway.gate.masks import COLUMN, parse_shares, predicate
 from spillway.gate.rules import seen_tuples
 from spillway.queries.costs import cost_table, measure
+from spillway.queries.costs_by_stage import measure_stages
 
 MASKS = "alerts:1000000,scores:250000"
 
@@ -66,11 +67,14 @@ def test_measured_selectivity_is_that_of_the_filter_and_results_stay_the_same(
     query = rows.writeStream.format("memory").queryName("measured").start()
     time.sleep(1.0)
     costs = measure(query, batches=4)
+    stages = measure_stages(spark, query)
     query.stop()
     [kept] = [cost for cost in costs if cost.name == "Filter"]
     assert kept.rows_in > 1000
     assert kept.selectivity == pytest.approx(0.3, abs=0.05)
     assert any(cost.cost_s is not None and cost.cost_s > 0.0 for cost in costs)
+    assert max(stage.rows_in for stage in stages) > 1000
+    assert all(0.0 <= stage.processor_s <= stage.task_s + 0.01 for stage in stages)
     assert len(cost_table(costs, "measured").rows) == len(costs)
     seen = spark.sql("SELECT count(*) AS n, max(value) AS top FROM measured").first()
     assert seen is not None

@@ -1,11 +1,10 @@
 """Cost and selectivity of a running query, operator by operator, from Spark's own SQL metrics.
 
 Spark counts rows and times work while a plan runs anyway; reading the counters afterwards changes
-neither the plan nor its result. Two things to know about the times: they are task time, summed over
-the cores; and Spark times pipelines, not operators. A pipeline (WholeStageCodegen) is pulled from
-its end, so its time holds that of everything below it up to the next exchange. `own_s` is the
-time without what is timed below; operators that Spark compiles into a pipeline have no time of
-their own.
+neither the plan nor its result. Rows are exact. Times are task time, summed over the cores, and
+Spark times pipelines rather than operators: a pipeline is pulled from its end, so its time holds
+that of everything below it up to the next exchange, and an operator that was compiled into a
+pipeline has none of its own. costs_by_stage.py has the exact time of whole stages.
 """
 
 import time
@@ -70,7 +69,8 @@ class OperatorCost:
     depth: int  # 0 is the sink
     rows_in: int
     rows_out: int
-    own_s: float | None  # task time; None where Spark times only the pipeline around it
+    stage_rows: int  # that entered the stage below this operator
+    busy_s: float | None  # task time with everything below in the stage; None: not timed by Spark
 
     @property
     def selectivity(self) -> float | None:
@@ -78,9 +78,10 @@ class OperatorCost:
 
     @property
     def cost_s(self) -> float | None:
-        """Task time per tuple that enters; per tuple that leaves, for a source."""
-        tuples = self.rows_in or self.rows_out
-        return self.own_s / tuples if self.own_s is not None and tuples else None
+        """Task time per tuple that enters the stage, up to and with this operator."""
+        return (
+            self.busy_s / self.stage_rows if self.busy_s is not None and self.stage_rows else None
+        )
 
 
 def measure(
@@ -102,14 +103,14 @@ def operator_costs(plan: PlanNode) -> tuple[OperatorCost, ...]:
 def cost_table(costs: tuple[OperatorCost, ...], title: str) -> Table:
     return Table(
         title=title,
-        columns=("operator", "rows in", "rows out", "selectivity", "own task time (s)", "us/tuple"),
+        columns=("operator", "rows in", "rows out", "selectivity", "task time (s)", "us/tuple"),
         rows=[
             (
                 "  " * cost.depth + cost.name,
                 cost.rows_in,
                 cost.rows_out,
                 "" if cost.selectivity is None else cost.selectivity,
-                "" if cost.own_s is None else cost.own_s,
+                "" if cost.busy_s is None else cost.busy_s,
                 "" if cost.cost_s is None else cost.cost_s * 1e6,
             )
             for cost in costs
@@ -118,27 +119,23 @@ def cost_table(costs: tuple[OperatorCost, ...], title: str) -> Table:
 
 
 def _costs(node: PlanNode, depth: int) -> Iterator[OperatorCost]:
-    busy_s = node.busy_s
-    if busy_s is not None and not _is_boundary(node):
-        busy_s = max(0.0, busy_s - sum(_timed_below(child) for child in node.children))
     yield OperatorCost(
         name=node.name,
         depth=depth,
         rows_in=sum(child.rows for child in node.children),
         rows_out=node.rows,
-        own_s=busy_s,
+        stage_rows=_stage_rows(node),
+        busy_s=node.busy_s,
     )
     for child in node.children:
         yield from _costs(child, depth + 1)
 
 
-def _timed_below(node: PlanNode) -> float:
-    """The part of a timed operator's work that lies below: up to a timed one or an exchange."""
-    if _is_boundary(node):
-        return 0.0
-    if node.busy_s is not None:
-        return node.busy_s
-    return sum(_timed_below(child) for child in node.children)
+def _stage_rows(node: PlanNode) -> int:
+    """Rows from sources and exchanges below; an exchange itself works on what it is given."""
+    if not node.children:
+        return node.rows
+    return sum(child.rows if _is_boundary(child) else _stage_rows(child) for child in node.children)
 
 
 def _is_boundary(node: PlanNode) -> bool:
