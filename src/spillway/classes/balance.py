@@ -6,7 +6,7 @@ only while some class sheds; otherwise every class runs as fast as it can.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spillway.classes.capacity import ClassUsage, Policy
 from spillway.model import Target
@@ -14,6 +14,8 @@ from spillway.model import Target
 # The part of a target that slowing may use up. A mean forgives a batch that takes longer than
 # usual, a p99 does not.
 SLACK = {"mean": 0.8, "p95": 0.65, "p99": 0.5}
+
+SPARED_BELOW = 0.9  # of its original share
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,6 +46,7 @@ class Balance:
     quota: float
     interval_s: float  # shortest time between the starts of a gate's batches; 0: none
     reason: str
+    spared: bool = False  # sheds nothing, whatever its gates see
 
 
 def longest_interval_s(gate: GateLoad, target: Target) -> float:
@@ -89,11 +92,24 @@ def balance(
         for c in classes
     ]
     somebody_sheds = slow and any(c.sheds for c in classes)
+    lowest = min(c.priority for c in classes)
     quotas = policy(usages)
-    return {
-        c.name: _for_class(c, u, quotas[c.name], somebody_sheds)
-        for c, u in zip(classes, usages, strict=True)
-    }
+    decided = {}
+    for c, usage in zip(classes, usages, strict=True):
+        found = _for_class(c, usage, quotas[c.name], somebody_sheds)
+        if c.priority > lowest and is_within_share(usage):
+            found = replace(found, spared=True, reason=f"{found.reason}; sheds nothing")
+        decided[c.name] = found
+    return decided
+
+
+def is_within_share(usage: ClassUsage) -> bool:
+    """Whether its own share carries the class's whole load: L < L_C0.
+
+    Such a class sheds nothing. When its batches take long all the same, others are in their way,
+    and dropping its own few tuples would not make them shorter.
+    """
+    return 0.0 < usage.need < SPARED_BELOW * usage.original
 
 
 def _for_class(c: ClassLoad, usage: ClassUsage, quota: float, somebody_sheds: bool) -> Balance:

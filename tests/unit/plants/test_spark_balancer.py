@@ -26,7 +26,7 @@ class Rig:
     def __init__(self, policy: str = "dilos", cycle_periods: int = 1) -> None:
         quotas = original_shares({name: c.priority for name, c in CLASSES.items()})
         self.clock = ManualClock()
-        self.desk = Dispatcher(ClassScheduler(quotas), self.clock, slots=2)
+        self.desk = Dispatcher(ClassScheduler(quotas), self.clock, slots=3, first="gold")
         states = {
             name: ClassState(target=Target.parse(c.delay), decides_at_gate=True)
             for name, c in CLASSES.items()
@@ -42,8 +42,14 @@ class Rig:
         self._totals = dict.fromkeys(CLASSES, (0, 0))
         self.classes = dict(CLASSES)
 
-    def period(self, rates: dict[str, int], shed: dict[str, int] | None = None) -> object:
+    def period(
+        self,
+        rates: dict[str, int],
+        shed: dict[str, int] | None = None,
+        delay_s: float | None = None,
+    ) -> object:
         self.clock.advance(1.0)
+        self._delay_s = delay_s
         for name, rate in rates.items():
             offered, gone = self._totals[name]
             self._totals[name] = offered + rate, gone + (shed or {}).get(name, 0)
@@ -61,7 +67,7 @@ class Rig:
             admitted_tuples=offered - shed,
             shed_tuples=shed,
             completed_tuples=offered - shed,
-            delay_s=None,
+            delay_s=self._delay_s,
             backlog=Backlog(),
             batches=(),
             fixed_s=0.2,
@@ -140,3 +146,24 @@ def test_a_class_without_data_lends_everything_but_its_reserve() -> None:
 
 def replace_priority(service_class: ServiceClass, priority: int) -> ServiceClass:
     return service_class.model_copy(update={"priority": priority})
+
+
+def test_a_class_within_its_share_is_spared_and_the_lowest_never_is() -> None:
+    rig = Rig()
+    settled(rig, {"gold": 100, "bronze": 100})
+    assert rig.plant.classes["gold"].spared
+    assert not rig.plant.classes["bronze"].spared
+    settled(rig, {"gold": 5_000, "bronze": 100})
+    assert not rig.plant.classes["gold"].spared
+
+
+def test_others_get_fewer_slots_while_a_spared_class_is_late() -> None:
+    rig = Rig()
+    settled(rig, LIGHT_AND_HEAVY)
+    assert rig.desk.withheld == 0
+    rig.period(LIGHT_AND_HEAVY, delay_s=1.9)
+    assert rig.desk.withheld == 1
+    rig.period(LIGHT_AND_HEAVY, delay_s=1.2)
+    assert rig.desk.withheld == 1
+    rig.period(LIGHT_AND_HEAVY, delay_s=0.5)
+    assert rig.desk.withheld == 0

@@ -201,3 +201,34 @@ def test_the_stand_in_puts_what_the_gates_kept_into_the_journal() -> None:
     spark.answer(replace(report(1.0), admitted_tuples=30, shed_tuples=10))
     decision = GateDecides().decide(measured(spark)["gold"])
     assert decision.action == KeepFraction(fraction=0.75)
+
+
+def test_gates_of_a_spared_class_are_told_to_keep_everything() -> None:
+    spark = plant(ManualClock(), at_gate=True)
+    spark.classes["gold"].spared = True
+    assert spark.answer(report()).action == KeepFraction(fraction=1.0)
+    spark.classes["gold"].spared = False
+    assert spark.answer(report()).action is None
+
+
+def test_a_gate_that_fell_silent_counts_as_idle_but_not_while_its_batch_runs() -> None:
+    clock = ManualClock(100.0)
+    spark = plant(clock)
+    learned = {"fixed_s": 0.2, "cost_s": 1e-6}
+    spark.answer(replace(report(100.0), **learned))
+    spark.answer(replace(report(101.0), offered_tuples=500, backlog=waiting(10), **learned))
+    clock.advance(30.0)
+    assert spark.loads("gold")[0].rate_per_s == 500.0  # its batch is still in flight
+    spark.answer(replace(report(131.0), offered_tuples=500, batches=(batch(30.0),), **learned))
+    clock.advance(30.0)
+    assert spark.loads("gold")[0].rate_per_s == 0.0
+
+
+def test_a_plant_knows_how_long_a_class_has_been_silent() -> None:
+    clock = ManualClock(100.0)
+    spark = plant(clock)
+    assert spark.silent_s("gold") is None
+    spark.answer(replace(report(100.0), offered_tuples=1))
+    clock.advance(7.0)
+    spark.answer(replace(report(107.0), offered_tuples=1))
+    assert spark.silent_s("gold") == pytest.approx(7.0)

@@ -148,3 +148,16 @@ def test_a_gate_that_waits_starts_when_its_class_has_earned_enough() -> None:
     desk.set_lending(False)
     assert desk.request("g", "gold", 1.0, wait_s=0.5)
     assert desk.request("g", "gold", 1.0, wait_s=1.0, busy_s=0.1)
+
+
+def test_withheld_slots_are_missing_for_all_but_the_highest_class() -> None:
+    desk = Dispatcher(ClassScheduler(QUOTAS), ManualClock(), slots=3, first="gold")
+    desk.withhold(5)
+    assert desk.withheld == 1  # one slot always stays
+    assert desk.request("b1", "bronze", 1.0, wait_s=0.0)
+    assert not desk.request("b2", "bronze", 1.0, wait_s=0.0)
+    assert desk.request("g1", "gold", 1.0, wait_s=0.0)
+    assert desk.request("g2", "gold", 1.0, wait_s=0.0)
+    desk.finished("g1", 0.1)
+    desk.withhold(0)
+    assert desk.request("b2", "bronze", 1.0, wait_s=0.0)

@@ -284,7 +284,11 @@ class Application:
         period_s = parse_duration_s(self.flow.control.period)
         while not self._stopping.wait(period_s):
             measured = tick(self.plant, self.managers, self.journal)
+            withheld = self._dispatcher.withheld
             decided = self._balancer.period_ended(self.classes, measured)
+            if self._dispatcher.withheld != withheld:
+                slots = self._dispatcher.withheld
+                self.journal.event(self._clock.now_s(), "room", withheld_slots=slots)
             self._note_conditions()
             for name, new in decided.items():
                 self.journal.event(

@@ -11,6 +11,8 @@ from spillway.plants.spark.control import SparkPlant
 from spillway.plants.spark.dispatch import Dispatcher
 from spillway.queries.flow import ServiceClass
 
+LATE, EARLY = 0.75, 0.5  # of the target
+
 
 class Balancer:
     """Counts control periods; every `cycle_periods` of them it redistributes."""
@@ -44,11 +46,28 @@ class Balancer:
         """What was decided, when a cycle has ended; otherwise nothing."""
         for name, measurement in measurements.items():
             self._shed[name] = self._shed.get(name, 0) + measurement.shed_tuples
+        self._make_room(measurements)
         self._periods += 1
         if self._periods < self._cycle_periods:
             return {}
         shed, self._shed, self._periods = self._shed, {}, 0
         return self._redistribute(classes, shed)
+
+    def _make_room(self, measurements: Mapping[str, Measurement]) -> None:
+        """Fewer batches of other classes at once while a class that is spared comes late.
+
+        One slot is withheld in a period in which its delay is above 3/4 of the target, and one is
+        given back in a period in which all such classes are below half of theirs.
+        """
+        used = [
+            measurement.delay_s / measurement.target.delay_s
+            for name, measurement in measurements.items()
+            if self._plant.classes[name].spared and measurement.delay_s is not None
+        ]
+        if used and max(used) > LATE:
+            self._dispatcher.withhold(self._dispatcher.withheld + 1)
+        elif not used or max(used) < EARLY:
+            self._dispatcher.withhold(self._dispatcher.withheld - 1)
 
     def _redistribute(
         self, classes: Mapping[str, ServiceClass], shed: Mapping[str, int]
@@ -71,6 +90,7 @@ class Balancer:
         for load in loads:
             state, new = self._plant.classes[load.name], decided[load.name]
             state.interval_s = new.interval_s
+            state.spared = new.spared
             headroom = state.headroom or load.quota * self._machine
             state.headroom = new_headroom(headroom, max(load.quota, 1e-9), new.quota)
         self._dispatcher.set_quotas({name: d.quota for name, d in decided.items()})

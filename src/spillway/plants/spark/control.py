@@ -7,10 +7,12 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from spillway.classes.balance import GateLoad
 from spillway.clock import Clock
 from spillway.model import (
+    ADMIT_ALL,
     Action,
     Backlog,
     BatchRecord,
@@ -48,6 +50,7 @@ class ClassState:
     cost_s: float = 0.0
     headroom: float | None = None
     interval_s: float = 0.0  # shortest time between the starts of a gate's batches
+    spared: bool = False  # its load is within its share: it sheds nothing
     period: _Period = field(default_factory=_Period)
     rates_per_s: dict[str, float] = field(default_factory=dict)  # offered, per gate
     last_tuple_s: float | None = None  # when a report showed a new tuple
@@ -74,12 +77,7 @@ class SparkPlant:
             self._account(state, report)
         may_start = self._may_start(report, state)
         with self._lock:
-            return Directive(
-                target=state.target,
-                may_start=may_start,
-                action=None if state.decides_at_gate else state.action,
-                reason=state.reason,
-            )
+            return Directive(target=state.target, may_start=may_start, **_ordered(state))
 
     def _may_start(self, report: GateReport, state: ClassState) -> bool:
         busy_s = sum(batch.duration_s for batch in report.batches)
@@ -205,6 +203,15 @@ class SparkPlant:
             headroom=state.headroom,
             class_name=name,
         )
+
+
+def _ordered(state: ClassState) -> dict[str, Any]:
+    """What the loop wants from a gate; nothing when the gate decides at every batch."""
+    if not state.decides_at_gate:
+        return {"action": state.action, "reason": state.reason}
+    if state.spared:
+        return {"action": ADMIT_ALL, "reason": "the class's load is within its share"}
+    return {}
 
 
 class GateDecides:

@@ -48,6 +48,7 @@ class Dispatcher:
         self._scheduler = scheduler
         self._clock = clock
         self._slots = slots
+        self._withheld = 0
         self._patience_s = patience_s
         self._lends = True
         self._allowed_s = dict.fromkeys(scheduler.quotas, 0.0)  # batch time, where nobody lends
@@ -109,6 +110,15 @@ class Dispatcher:
         with self._lock:
             self._lends = lends
 
+    @property
+    def withheld(self) -> int:
+        return self._withheld
+
+    def withhold(self, slots: int) -> None:
+        """So many slots fewer for all classes but the first; one always stays."""
+        with self._lock:
+            self._withheld = min(max(0, slots), max(0, self._slots - 2))
+
     def set_first(self, class_name: str) -> None:
         """The class that has become the highest."""
         with self._lock:
@@ -152,7 +162,12 @@ class Dispatcher:
             asking = {name for name in asking if self._allowed_s[name] > 0.0}
         if free <= 0:
             return set()
-        return asking if free > 1 or self._first is None else asking & {self._first}
+        if self._first is None or self._others_running() < self._slots - 1 - self._withheld:
+            return asking
+        return asking & {self._first}
+
+    def _others_running(self) -> int:
+        return sum(name != self._first for name in self._running.values())
 
     def _allow(self) -> None:
         """Every class earns its quota of the machine; it saves up no more than a second's worth."""

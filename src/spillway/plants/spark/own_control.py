@@ -15,6 +15,8 @@ from spillway.ports import LoadManager
 
 _BATCH_LAWS = ("predictive", "none", "fixed")  # decide at every batch; the others every period
 
+_BATCHES_KEPT = 100  # while somebody else decides and nobody asks
+
 
 @dataclass(kw_only=True)
 class _Period:
@@ -66,6 +68,7 @@ class OwnControl:
         if self._period is None:
             return
         self._period.batches.append(record)
+        del self._period.batches[:-_BATCHES_KEPT]
         if delay_s is not None:
             self._period.completed += record.kept_tuples
             self._period.delay_sum_s += delay_s * record.kept_tuples
