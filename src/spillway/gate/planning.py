@@ -108,12 +108,18 @@ def next_offset(
 
 def heartbeat(previous: Offset, now_s: float) -> Offset:
     """A batch without tuples: the query runs once, so that its watermark takes effect."""
+    rule, selection = previous.rule, previous.rule.selection
     return replace(
         previous,
         seq=previous.seq + 1,
         planned_us=round(now_s * _US),
         stretches=previous.at_rest(),
-        rule=Rule(seed=previous.rule.seed, policy=previous.rule.policy, reason="heartbeat"),
+        rule=Rule(
+            seed=rule.seed,
+            policy=rule.policy,
+            reason="heartbeat",
+            selection=None if selection is None else selection.at_rest(),
+        ),
         arrived=None,
         heartbeat=True,
     )

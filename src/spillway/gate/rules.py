@@ -71,7 +71,7 @@ class Stretch:
         return count_kept(self.read, self.stop, rule.sampling, self.partition)
 
     def kept_positions(self, rule: Rule) -> npt.NDArray[np.int64]:
-        if rule.selection is not None and rule.keep_ppm != PPM:
+        if rule.selection is not None:
             raise SpillwayError(
                 f"shedder '{rule.selection.shedder}' looks at the data: which positions it kept"
                 " can be told only with the log at hand"

@@ -37,6 +37,10 @@ class Selection:
     def counted(self) -> bool:
         return self.shedder in COUNTED
 
+    def at_rest(self) -> "Selection":
+        """For a batch without tuples: what was decided stays."""
+        return replace(self, kept_tuples=0)
+
 
 def encode_selection(selection: Selection) -> dict[str, Any]:
     """Integers and strings only."""

@@ -54,7 +54,7 @@ def decided(selection: Selection, held: Iterable[Held], keep_ppm: int, seed: int
     for h in ordered:
         if h.window > newest:
             newest = h.window
-            chance = _chance_ppm(keep_ppm, owed, size)
+            chance = PPM if keep_ppm == PPM else _chance_ppm(keep_ppm, owed, size)
             if _lot_ppm(h.window, seed) < chance:
                 fates[h.window] = chance
         stays = h.tuples if h.window in fates else 0

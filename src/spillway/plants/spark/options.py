@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from spillway.errors import SpillwayError, require, unknown_name
 from spillway.gate.masks import QueryShare, parse_shares
 from spillway.gate.rules import POLICIES, Policy
+from spillway.gate.shedders.asked import asked_selection
+from spillway.gate.shedders.selection import Selection
 from spillway.logs import options as typed
 from spillway.model import Target, parse_duration_s
 
@@ -16,9 +18,15 @@ MEANINGS: Mapping[str, str] = {
     "manager.NAME": "a number that the load manager takes, such as manager.keep_fraction",
     "period": "control period of the period laws; default 1s",
     "policy": "which tuples go: uniform (default) or fresh",
+    "shedder": "uniform (default), key, utility, windows or strata",
+    "key": "column of the keys that stay or go as a whole (key), or of the groups (strata)",
+    "utility": "shedder utility: expression over columns; the tuples of least value go first",
+    "window": "shedder windows: length of the query's tumbling window of event time",
+    "epoch": "shedder key: how long the same keys stay; default 1m",
     "min_keep": "never keep less than this fraction of what a batch consumes; 0 to 1, default 0",
     "dry_run": "decide and record, drop nothing; default false",
-    "weight": "add column _weight, offered over kept tuples of the batch; default false",
+    "weight": "add column _weight, 1 / the chance that the tuple was kept; default false",
+    "place": "add column _place, the tuple's number among all that were consumed; default false",
     "masks": "query:ppm,... of a fused plan; adds _queries, bit k set where query k sees the row",
     "instances": "file with a template's instances; adds column _version, set by `spillway run`",
     "heartbeat": "event-time column; adds _heartbeat and rows that move the watermark when quiet",
@@ -40,6 +48,8 @@ MEANINGS: Mapping[str, str] = {
     "schema": "columns as DDL, for logs without a schema of their own (in place of .schema())",
 }
 
+NEVER_UNREAD = 1e-6  # a min_keep with which no range is skipped unread
+
 
 @dataclass(frozen=True, kw_only=True)
 class GateOptions:
@@ -51,6 +61,8 @@ class GateOptions:
     min_keep: float = 0.0
     dry_run: bool = False
     weight: bool = False
+    place: bool = False
+    selection: Selection | None = None  # of a shedder that looks at the data
     masks: tuple[QueryShare, ...] = ()
     instances: str | None = None
     heartbeat_column: str | None = None
@@ -92,15 +104,24 @@ class GateOptions:
             raise SpillwayError(
                 "options 'masks' and 'weight' exclude each other: every query has another weight"
             )
+        selection = asked_selection(given, given.get("heartbeat"))
+        if selection is not None and (masks or policy == "fresh"):
+            raise SpillwayError(
+                f"shedder '{selection.shedder}' excludes option 'masks' and policy 'fresh':"
+                " it chooses by what the tuples hold"
+            )
+        whole_windows = selection is not None and selection.shedder == "windows"
         return cls(
             target=target,
             manager=given.get("manager", "predictive"),
             law_parameters=_law_parameters(given),
             period_s=typed.seconds(given, "period", "1s"),
             policy=policy,
-            min_keep=min_keep,
+            min_keep=max(min_keep, NEVER_UNREAD) if whole_windows else min_keep,
             dry_run=typed.flag(given, "dry_run"),
             weight=typed.flag(given, "weight"),
+            place=typed.flag(given, "place"),
+            selection=selection,
             masks=masks,
             instances=given.get("instances"),
             heartbeat_column=given.get("heartbeat"),

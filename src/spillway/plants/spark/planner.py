@@ -26,6 +26,7 @@ from spillway.plants.spark.batch_time import TriggerWatch, committed_s
 from spillway.plants.spark.deciding import Choice, Decider
 from spillway.plants.spark.joint import Joint
 from spillway.plants.spark.options import GateOptions
+from spillway.plants.spark.shedding import Shedding
 from spillway.plants.spark.starts import first_stretches
 from spillway.ports import Log, Span
 from spillway.queries.instance_store import InstanceStore
@@ -75,6 +76,7 @@ class Planner:
             seed=gate.seed, policy=gate.policy, dry_run=gate.dry_run, shares=gate.masks
         )
         self._log: Log | None = None
+        self._shedding: Shedding | None = None
         self._pace: Pace | None = None
         self._running: _Running | None = None
         self._completed_seq: int | None = None
@@ -160,7 +162,10 @@ class Planner:
     def _resume(self, previous: Offset) -> None:
         if self._log is None:
             _require_same_stream(self._options, previous.pinned)
-            self._log = catalog.open_log({**self._options, **previous.pinned}, self._schema)
+            options = {**self._options, **previous.pinned}
+            self._log = catalog.open_log(options, self._schema)
+            if self._gate.selection is not None:
+                self._shedding = Shedding(self._gate.selection, options, self._schema or self._log)
         if self._pace is None:
             gate = self._gate
             self._pace = Pace.at_start(gate.first_batch, previous.costs, gate.target)
@@ -253,8 +258,13 @@ class Planner:
             now_s=self._clock.now_s(),
             costs=self._decider.costs or previous.costs,
         )
+        share = choice.share
+        if self._shedding is not None and not self._gate.dry_run:
+            led = None if self._joint is None else self._joint.share(self._elapsed())
+            offset = self._shedding.selected(offset, previous, led)
+            share = self._shedding.share(offset, share)
         if self._joint is not None:
-            self._joint.planned(self._elapsed(), offset, choice.share)
+            self._joint.planned(self._elapsed(), offset, share)
         return offset
 
     def _choose(self, previous: Offset, own: Arrivals) -> Choice:

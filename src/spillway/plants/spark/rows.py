@@ -20,18 +20,21 @@ from spillway.errors import SpillwayError
 from spillway.gate.masks import COLUMN as QUERIES
 from spillway.gate.masks import EVERY_QUERY, masks_of
 from spillway.gate.rules import Stretch
+from spillway.gate.shedders.blocks import keep, read_block, spans
 from spillway.logs import catalog
 from spillway.plants.spark.options import GateOptions
 from spillway.plants.spark.slices import Slice
 from spillway.ports import Log, Span
 
 ARRIVAL, WEIGHT, HEARTBEAT, VERSION = "_arrival", "_weight", "_heartbeat", "_version"
+PLACE = "_place"
 _OURS = {
     ARRIVAL: TimestampType(),
     WEIGHT: DoubleType(),
     HEARTBEAT: BooleanType(),
     VERSION: LongType(),
     QUERIES: LongType(),
+    PLACE: LongType(),
 }
 _POSITIONS_AT_ONCE = 1 << 20
 
@@ -39,6 +42,7 @@ _POSITIONS_AT_ONCE = 1 << 20
 def spark_schema(options: Mapping[str, str], gate: GateOptions) -> StructType | str:
     """The log's own columns, or those of option `schema`, followed by the gate's."""
     ours = [ARRIVAL] + [WEIGHT] * gate.weight + [HEARTBEAT] * bool(gate.heartbeat_column)
+    ours += [PLACE] * gate.place
     ours += [VERSION] * bool(gate.instances) + [QUERIES] * bool(gate.masks)
     if "schema" in options:
         types = {name: kind.simpleString() for name, kind in _OURS.items()}
@@ -83,10 +87,32 @@ class Rows:
         self._event_time = event_time
 
     def of(self, part: Slice, log: Log) -> Iterator[pa.RecordBatch]:
+        if part.rule.selection is not None:
+            yield from self._selected(part, log)
+            return
         for stretch in part.stretches:
             for span, wanted, mask in _chunks(stretch, part):
+                places = self._places(part, span, wanted)
                 for batch in log.read(span, wanted):
-                    yield self._shaped(batch, part, mask)
+                    ours = {QUERIES: mask, PLACE: places[: batch.num_rows]}
+                    yield self._shaped(batch, part, ours)
+                    places = places[batch.num_rows :]
+
+    def _selected(self, part: Slice, log: Log) -> Iterator[pa.RecordBatch]:
+        """Block by block: a block is read whole, and what it holds decides."""
+        for stretch in part.stretches:
+            for span in spans(stretch):
+                rows = read_block(log, span)
+                if rows is None:
+                    continue
+                kept = keep(rows, span, part.rule)
+                ours = {
+                    QUERIES: EVERY_QUERY,
+                    PLACE: self._places(part, span, np.flatnonzero(kept.mask) + span.start),
+                    WEIGHT: part.weight * kept.weights,
+                }
+                for batch in rows.filter(pa.array(kept.mask)).combine_chunks().to_batches():
+                    yield self._shaped(batch, part, ours)
 
     def beat(self, part: Slice, log: Log) -> Iterator[pa.RecordBatch]:
         """One row without values whose event time has moved on as long as the stream was quiet.
@@ -115,19 +141,23 @@ class Rows:
                 return _us(batch.column(ARRIVAL)) or 0, event_us
         return None
 
-    def _shaped(self, batch: pa.RecordBatch, part: Slice, mask: int) -> pa.RecordBatch:
-        arrays = [self._column(batch, field, part, mask) for field in self._schema]
+    def _places(self, part: Slice, span: Span, wanted: Any) -> Any:
+        """Where rows are missing in the log, later ones take their places: only spans are used."""
+        if PLACE not in self._schema.names:
+            return np.empty(0, dtype=np.int64)
+        positions = np.arange(span.start, span.stop) if wanted is None else wanted
+        return positions + part.places.get(span.partition, 0)
+
+    def _shaped(
+        self, batch: pa.RecordBatch, part: Slice, ours: Mapping[str, Any]
+    ) -> pa.RecordBatch:
+        given = {WEIGHT: part.weight, VERSION: part.version, HEARTBEAT: False, **ours}
+        arrays = [self._column(batch, field, given) for field in self._schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _column(self, batch: pa.RecordBatch, field: pa.Field, part: Slice, mask: int) -> Any:
-        if field.name == QUERIES:
-            return pa.array(np.full(batch.num_rows, mask, dtype=np.int64))
-        if field.name == WEIGHT:
-            return pa.array(np.full(batch.num_rows, part.weight))
-        if field.name == VERSION:
-            return pa.array(np.full(batch.num_rows, part.version))
-        if field.name == HEARTBEAT:
-            return pa.array(np.zeros(batch.num_rows, dtype=bool))
+    def _column(self, batch: pa.RecordBatch, field: pa.Field, ours: Mapping[str, Any]) -> Any:
+        if field.name in ours:
+            return pa.array(np.broadcast_to(ours[field.name], batch.num_rows), field.type)
         column = batch.column(field.name)
         return column if column.type == field.type else column.cast(field.type)
 

@@ -1,0 +1,41 @@
+"""The planner's side of shedders that look at the data: it reads the columns that they look at."""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from spillway.errors import unknown_name
+from spillway.gate.offsets import Offset
+from spillway.gate.sampling import PPM
+from spillway.gate.shedders.blocks import columns_read
+from spillway.gate.shedders.planned import selected
+from spillway.gate.shedders.selection import Selection
+from spillway.logs import catalog
+from spillway.ports import Log
+
+_ARRIVAL = "_arrival"  # every log delivers it
+
+
+class Shedding:
+    def __init__(
+        self, selection: Selection, options: Mapping[str, str], columns: pa.Schema | Log
+    ) -> None:
+        schema = columns if isinstance(columns, pa.Schema) else columns.columns()
+        wanted = [name for name in columns_read(selection) if name != _ARRIVAL]
+        for name in wanted:
+            if name not in schema.names:
+                raise unknown_name(f"column of shedder '{selection.shedder}'", name, schema.names)
+        self._selection = selection
+        self._log = catalog.open_log(options, pa.schema([schema.field(name) for name in wanted]))
+
+    def selected(self, offset: Offset, previous: Offset, led: float | None) -> Offset:
+        """The planned offset with its selection; `led` is the share of the gate that leads."""
+        limit_ppm = None if led is None else round(led * PPM)
+        return selected(offset, previous, self._selection, self._log, limit_ppm=limit_ppm)
+
+    def share(self, offset: Offset, share: float | None) -> float | None:
+        """What the other gates of a join follow: the limit, so that they keep the same keys."""
+        selection = offset.rule.selection
+        if share is None or selection is None or selection.shedder != "key":
+            return share
+        return selection.limit_ppm / PPM
