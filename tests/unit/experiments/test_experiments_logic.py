@@ -143,5 +143,9 @@ def test_the_seed_picks_another_stretch_of_the_real_trace() -> None:
     assert not np.array_equal(one.times_s, other.times_s)
 
 
-def test_both_papers_run_on_the_plant_that_the_user_chose() -> None:
-    assert set(longterm.RUNNERS) == set(environment.RUNNERS) == {Setup().plant}
+def test_a_paper_s_load_on_spark_is_the_same_multiple_of_the_capacity_every_second() -> None:
+    spec = environment.spark_spec(environment._spec("aloma", Setup(), 40.0))
+    assert len(spec.offered) == 40
+    assert np.mean(spec.offered[:10]) == pytest.approx(200 / 208, rel=0.05)
+    assert np.mean(spec.offered[11:]) == pytest.approx(350 / 208, rel=0.05)
+    assert spec.background == ((10.0, environment.JOB_SHARE),)

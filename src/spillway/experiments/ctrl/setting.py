@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 
 from spillway.experiments.outcomes import Outcome, outcome_of
+from spillway.experiments.spark_spec import SparkSpec, by_the_second
 from spillway.experiments.traces import Trace, web_trace
 from spillway.load import laws
 from spillway.model import Target
@@ -23,6 +24,7 @@ DURATION_S = 400.0
 # The thesis ran the same web trace against 208 tuples/s of capacity and lost 21 % (table 4):
 # that takes a mean of about 250 tuples/s.
 RATE_PER_S = 250.0
+CAPACITY_PER_S = 190.0
 PAPER_LAWS = ("ctrl", "baseline", "aurora")
 
 TraceName = Literal["web", "pareto"]
@@ -75,4 +77,18 @@ def run(spec: Spec) -> Outcome:
     manager = laws.make(spec.law, headroom=spec.headroom)
     return outcome_of(
         simulate(plant, manager, spec.duration_s, spec.period_s, target_changes=changes[1:])
+    )
+
+
+def spark_spec(spec: Spec) -> SparkSpec:
+    """The same arrivals by the second, and the cost trace without its noise."""
+    seconds = np.arange(int(spec.duration_s), dtype=np.float64) + 0.5
+    arrivals = arrivals_of(spec).times_s
+    return SparkSpec(
+        law=spec.law,
+        offered=by_the_second(arrivals, spec.duration_s, CAPACITY_PER_S),
+        cost=costs.ctrl_cost_curve(spec.duration_s).at(seconds),
+        settings={"headroom": spec.headroom},
+        target_s=TARGET_S,
+        period_s=spec.period_s,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,11 +18,13 @@ from spillway.experiments.pham.setting import (
     Spec,
     row,
     run,
+    spark_spec,
     tuned,
 )
 from spillway.experiments.pictures import label, lines, panels
 from spillway.experiments.pool import run_all
-from spillway.experiments.report import Check, Experiment, PlantName, Report, Setup, Table
+from spillway.experiments.report import Check, Experiment, Report, Setup, Table
+from spillway.experiments.spark_spec import run_on_spark
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,8 +35,7 @@ JOB_SHARE = 0.5  # two jobs beside the engine; loss rises from 40 to 63 % in all
 BACK = 0.2  # "back at the target": the mean delay is at most this far above it
 ADJUST = (1, 10, 20, 30, 40, 60)
 
-# The same specs on another plant: one function per plant.
-RUNNERS: Mapping[PlantName, Callable[[Spec], Outcome]] = {"sim": run}
+SPARK_DURATION_S = 160.0
 
 
 def _spec(law: str, setup: Setup, duration_s: float) -> Spec:
@@ -44,8 +45,14 @@ def _spec(law: str, setup: Setup, duration_s: float) -> Spec:
 
 
 def environment(setup: Setup, duration_s: float = DURATION_S) -> Report:
+    if setup.plant == "spark":
+        duration_s = min(duration_s, SPARK_DURATION_S)
     specs = [_spec(law, setup, duration_s) for law in LAWS]
-    runs = dict(zip(LAWS, run_all(RUNNERS[setup.plant], specs, setup.progress), strict=True))
+    if setup.plant == "spark":
+        found = run_on_spark([spark_spec(spec) for spec in specs], setup.progress)
+    else:
+        found = run_all(run, specs, setup.progress)
+    runs = dict(zip(LAWS, found, strict=True))
     after = {law: _settled_s(o) for law, o in runs.items()}
     return Report(
         experiment="pham-environment",
@@ -215,6 +222,7 @@ EXPERIMENTS = (
         title="a background job starts: who returns to the target",
         source=f"{SOURCE}, fig. 10 and 16",
         run=environment,
+        plants=("sim", "spark"),
     ),
     Experiment(
         name="pham-period",

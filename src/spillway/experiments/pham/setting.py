@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from spillway.experiments.outcomes import Outcome, outcome_of
+from spillway.experiments.spark_spec import SparkSpec, by_the_second
 from spillway.experiments.traces import web_trace
 from spillway.load import laws
 from spillway.model import Target
@@ -19,6 +20,7 @@ TARGET_S = 2.0
 PERIOD_S = 0.5
 ADJUST_PERIODS = 30
 DURATION_S = 400.0
+CAPACITY_PER_S = 208.0  # of QN-flat
 S_R_RATE_PER_S = 250.0  # loses the thesis's 21 % on QN-flat (table 4)
 # CTRL's headroom on QN-flat, tuned as the thesis does: until estimated and real delay agree
 # (`pham-headroom` prints it). What shed tuples cost is in no operator's cost, so it lowers H.
@@ -90,3 +92,15 @@ ROW = ("load manager", "average violation (s)", "max violation (s)", "data loss 
 def run(spec: Spec) -> Outcome:
     manager = laws.make(spec.law, **dict(spec.settings))
     return outcome_of(simulate(plant_of(spec), manager, spec.duration_s, spec.period_s))
+
+
+def spark_spec(spec: Spec) -> SparkSpec:
+    """The same arrivals by the second; the background job is a real process."""
+    return SparkSpec(
+        law=spec.law,
+        offered=by_the_second(times_of(spec), spec.duration_s, CAPACITY_PER_S),
+        background=spec.background,
+        settings={name: float(value) for name, value in spec.settings},
+        target_s=TARGET_S,
+        period_s=spec.period_s,
+    )
