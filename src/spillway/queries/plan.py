@@ -1,12 +1,16 @@
 """What would run: streams, classes, queries, and where their gates and sinks are."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from spillway.classes.capacity import original_shares
+from spillway.queries.derived import expanded
 from spillway.queries.flow import Flow, Query
 from spillway.queries.instances import shapes_of, template_of
 from spillway.queries.sql import streams_of
+
+DERIVED = Path("streams")  # in the folder of the flow that runs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +64,7 @@ def _fused(name: str, query: Query) -> str:
 
 def plan_of(flow: Flow) -> FlowPlan:
     """The plan of a flow; raises for SQL that cannot be parsed and streams that do not exist."""
+    flow = expanded(flow, DERIVED)
     queries = tuple(
         QueryPlan(
             name=name,
