@@ -57,12 +57,14 @@ class Balancer:
         """Fewer batches of other classes at once while a class that is spared comes late.
 
         One slot is withheld in a period in which its delay is above 3/4 of the target, and one is
-        given back in a period in which all such classes are below half of theirs.
+        given back in a period in which all such classes are below half of theirs. A target below
+        the fixed price of a batch counts for nothing: room would not help.
         """
         used = [
             measurement.delay_s / measurement.target.delay_s
             for name, measurement in measurements.items()
             if self._plant.classes[name].spared and measurement.delay_s is not None
+            if all(g.fixed_s < measurement.target.delay_s for g in self._plant.loads(name))
         ]
         if used and max(used) > LATE:
             self._dispatcher.withhold(self._dispatcher.withheld + 1)

@@ -24,6 +24,6 @@ def condition_of(target: Target, gates: Sequence[GateLoad], silent_s: float | No
     if fixed_s >= target.delay_s:
         return (
             f"its target ({target}) cannot be met: a batch alone takes {fixed_s:.2f} s;"
-            " batches run back to back and keep what adds a tenth to that, the rest is shed"
+            " batches run back to back, and only what would make them much longer is shed"
         )
     return None
