@@ -9,6 +9,7 @@ from spillway.gate.masks import QueryShare, parse_shares
 from spillway.gate.rules import POLICIES, Policy
 from spillway.gate.shedders.asked import asked_selection
 from spillway.gate.shedders.selection import Selection
+from spillway.gate.split import Split
 from spillway.logs import options as typed
 from spillway.model import Target, parse_duration_s
 
@@ -28,6 +29,7 @@ MEANINGS: Mapping[str, str] = {
     "weight": "add column _weight, 1 / the chance that the tuple was kept; default false",
     "place": "add column _place, the tuple's number among all that were consumed; default false",
     "masks": "query:ppm,... of a fused plan; adds _queries, bit k set where query k sees the row",
+    "split": "shared:cost,query:cost:weight,...; adds _queries, masks by what is cheapest to drop",
     "instances": "file with a template's instances; adds column _version, set by `spillway run`",
     "heartbeat": "event-time column; adds _heartbeat and rows that move the watermark when quiet",
     "quiet": "how long a stream must be silent before a heartbeat; default the delay target",
@@ -64,6 +66,7 @@ class GateOptions:
     place: bool = False
     selection: Selection | None = None  # of a shedder that looks at the data
     masks: tuple[QueryShare, ...] = ()
+    split: Split | None = None
     instances: str | None = None
     heartbeat_column: str | None = None
     heartbeat_rows: bool = False  # the schema has room for them: column _heartbeat
@@ -100,12 +103,18 @@ class GateOptions:
                 " reads the end of a batch from Spark's commit log"
             )
         masks = parse_shares(given.get("masks", ""))
-        if masks and typed.flag(given, "weight"):
+        split = Split.parse(given["split"]) if "split" in given else None
+        if (masks or split) and typed.flag(given, "weight"):
             raise SpillwayError(
-                "options 'masks' and 'weight' exclude each other: every query has another weight"
+                "options 'masks' and 'split' exclude 'weight': every query has another weight"
+            )
+        if split is not None and (masks or policy == "fresh" or "joint" in given):
+            raise SpillwayError(
+                "option 'split' excludes option 'masks', policy 'fresh' and several gates in a"
+                " query: leave one of them out"
             )
         selection = asked_selection(given, given.get("heartbeat"))
-        if selection is not None and (masks or policy == "fresh"):
+        if selection is not None and (masks or split or policy == "fresh"):
             raise SpillwayError(
                 f"shedder '{selection.shedder}' excludes option 'masks' and policy 'fresh':"
                 " it chooses by what the tuples hold"
@@ -123,6 +132,7 @@ class GateOptions:
             place=typed.flag(given, "place"),
             selection=selection,
             masks=masks,
+            split=split,
             instances=given.get("instances"),
             heartbeat_column=given.get("heartbeat"),
             quiet_s=typed.seconds(given, "quiet", f"{target.delay_s}s"),

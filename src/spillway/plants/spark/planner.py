@@ -18,7 +18,7 @@ from spillway.gate.arrivals import Arrivals
 from spillway.gate.offsets import Offset, decode, encode, is_sentinel
 from spillway.gate.pacing import Pace, Wish, bounded, freshest
 from spillway.gate.planning import Settings, Waiting, heartbeat, next_offset, survey
-from spillway.gate.rules import Rule
+from spillway.gate.rules import Rule, seen_tuples
 from spillway.logs import catalog
 from spillway.model import BatchRecord
 from spillway.plants.spark.archive import Archive
@@ -174,7 +174,7 @@ class Planner:
         running, self._running = self._running, None
         if running is None or not running.shown or running.end["seq"] != previous.seq:
             return
-        kept, scanned = previous.kept_tuples(), previous.scanned_tuples
+        kept, scanned = self._cost_tuples(previous), previous.scanned_tuples
         assert self._pace is not None
         self._pace = self._pace.after(kept, scanned)
         if self._joint is not None:
@@ -186,6 +186,13 @@ class Planner:
                 kept_tuples=kept, scanned_tuples=scanned, duration_s=duration_s, ended_s=ended_s
             )
             self._decider.batch_ended(previous, record)
+
+    def _cost_tuples(self, batch: Offset) -> int:
+        """What a batch kept, as the load manager counts it."""
+        kept, split = batch.kept_tuples(), self._gate.split
+        if split is None:
+            return kept
+        return split.whole_tuples(kept, seen_tuples(batch.stretches, batch.rule))
 
     def _timed(self, running: _Running, previous: Offset) -> tuple[float, float]:
         """(duration, end) of the batch that has just ended."""
@@ -250,11 +257,17 @@ class Planner:
         if self._frozen is None:
             pace = pace.within(self._decider.longest_batch)
         cut = bounded(choice.wish, waiting.arrivals.tuples, pace)
+        cut, settings = freshest(cut) if choice.fresh else cut, self._settings
+        if self._gate.split is not None and self._frozen is None:
+            spending = self._gate.split.spend(cut.fraction)
+            reason = f"{cut.reason}; {spending.reason}"
+            cut = replace(cut, fraction=spending.keep_fraction, reason=reason)
+            settings = replace(settings, shares=spending.shares)
         offset = next_offset(
             previous,
             waiting,
-            freshest(cut) if choice.fresh else cut,
-            self._settings,
+            cut,
+            settings,
             now_s=self._clock.now_s(),
             costs=self._decider.costs or previous.costs,
         )

@@ -43,7 +43,7 @@ def spark_schema(options: Mapping[str, str], gate: GateOptions) -> StructType | 
     """The log's own columns, or those of option `schema`, followed by the gate's."""
     ours = [ARRIVAL] + [WEIGHT] * gate.weight + [HEARTBEAT] * bool(gate.heartbeat_column)
     ours += [PLACE] * gate.place
-    ours += [VERSION] * bool(gate.instances) + [QUERIES] * bool(gate.masks)
+    ours += [VERSION] * bool(gate.instances) + [QUERIES] * bool(gate.masks or gate.split)
     if "schema" in options:
         types = {name: kind.simpleString() for name, kind in _OURS.items()}
         return ", ".join([options["schema"], *(f"{name} {types[name]}" for name in ours)])
