@@ -61,6 +61,21 @@ class Stream(Part):
     policy: Literal["uniform", "fresh"] = Field(
         "uniform", description="which tuples go: a uniform sample, or the oldest"
     )
+    shedder: Literal["uniform", "key", "utility", "windows", "strata"] = Field(
+        "uniform", description="how tuples are chosen, as in docs/shedding.md"
+    )
+    key: Name | None = Field(
+        None, description="column of the keys (shedder key) or of the groups (shedder strata)"
+    )
+    utility: str | None = Field(
+        None, min_length=1, description="shedder utility: expression; the least goes first"
+    )
+    window: Duration | None = Field(
+        None, description="shedder windows: length of the tumbling window of event time"
+    )
+    epoch: Duration | None = Field(
+        None, description="shedder key: how long the same keys stay; one minute by default"
+    )
     min_keep: float = Field(0.0, ge=0.0, le=1.0, description="never drop below this fraction")
 
     @model_validator(mode="after")
@@ -158,6 +173,17 @@ class Query(Part):
     sink: Sink = Field(ConsoleSink())
     mode: Literal["append", "update", "complete"] = Field("append", description="output mode")
     dry_run: bool = Field(False, description="decide and journal, drop nothing")
+    estimate: bool = Field(
+        False, description="aggregates as estimates with bounds, as in docs/estimates.md"
+    )
+    confidence: float = Field(0.95, ge=0.5, le=0.999, description="of the bounds of estimates")
+    error: str | None = Field(None, description="error budget of sums and counts, such as '5%'")
+    error_tuples: int = Field(
+        1000, ge=1, description="the smallest group, in offered tuples, that the budget covers"
+    )
+    gives: Literal["delay", "error"] = Field(
+        "error", description="which one gives when delay target and error budget cannot both hold"
+    )
 
     @model_validator(mode="after")
     def _is_one_query_or_a_template(self) -> "Query":
@@ -165,6 +191,8 @@ class Query(Part):
             raise ValueError("a query needs exactly one of sql and template")
         if (self.template is None) != (self.instances is None):
             raise ValueError("template and instances go together")
+        if self.estimate and self.template is not None:
+            raise ValueError("estimate works on sql, not on a template")
         return self
 
     @property

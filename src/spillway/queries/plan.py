@@ -6,6 +6,7 @@ from typing import Any
 
 from spillway.classes.capacity import original_shares
 from spillway.queries.derived import expanded
+from spillway.queries.estimates_flow import check_answers
 from spillway.queries.flow import Flow, Query
 from spillway.queries.instances import shapes_of, template_of
 from spillway.queries.sql import streams_of
@@ -31,7 +32,8 @@ class FlowPlan:
     def tables(self) -> list[tuple[str, tuple[str, ...], list[tuple[object, ...]]]]:
         flow = self.flow
         streams = [
-            (name, s.source, s.event_time or "", s.policy) for name, s in flow.streams.items()
+            (name, s.source, s.event_time or "", s.policy, s.shedder)
+            for name, s in flow.streams.items()
         ]
         classes = [
             (name, c.priority, f"{self.quotas[name]:.0%}", c.delay, c.manager)
@@ -41,7 +43,7 @@ class FlowPlan:
             (q.name, q.class_name, ", ".join(q.gates), q.fused, q.sink) for q in self.queries
         ]
         return [
-            ("streams", ("stream", "source", "event time", "policy"), list(streams)),
+            ("streams", ("stream", "source", "event time", "policy", "shedder"), list(streams)),
             ("classes", ("class", "priority", "quota", "delay", "load manager"), list(classes)),
             ("queries", ("query", "class", "gates", "fused", "sink"), list(queries)),
         ]
@@ -64,6 +66,7 @@ def _fused(name: str, query: Query) -> str:
 
 def plan_of(flow: Flow) -> FlowPlan:
     """The plan of a flow; raises for SQL that cannot be parsed and streams that do not exist."""
+    check_answers(flow)
     flow = expanded(flow, DERIVED)
     queries = tuple(
         QueryPlan(

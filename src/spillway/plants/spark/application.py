@@ -35,6 +35,8 @@ from spillway.plants.spark.watermarks import with_watermark
 from spillway.ports import LoadManager
 from spillway.queries import sinks
 from spillway.queries.derived import ARRIVAL, expanded
+from spillway.queries.estimates_budget import verdict
+from spillway.queries.estimates_flow import answer_options, answer_sql, budget_of, check_answers
 from spillway.queries.flow import Flow, Query, ServiceClass
 from spillway.queries.instance_store import InstanceStore
 from spillway.queries.instances import open_store, template_of
@@ -82,6 +84,7 @@ class Application:
     def __init__(
         self, flow: Flow, spark: SparkSession, folder: Folder, clock: Clock | None = None
     ) -> None:
+        check_answers(flow)
         self.flow = flow = expanded(flow, folder.root / "streams")
         self.folder = folder
         self.batches: deque[DeliveredBatch] = deque(maxlen=BATCHES_KEPT)
@@ -215,7 +218,7 @@ class Application:
         for stream in self._streams[name]:
             self._gate(name, query, stream).createOrReplaceTempView(stream)
         if store is None:
-            return self.spark.sql(query.text)
+            return self.spark.sql(answer_sql(name, query, self.flow))
         return fused_frame(self.spark, self.templates[name].template, store)
 
     def _start_query(self, name: str) -> StreamingQuery:
@@ -251,7 +254,6 @@ class Application:
             "manager": service_class.manager if service_class.manager in AT_THE_GATE else "none",
             "period": self.flow.control.period,
             "policy": stream.policy,
-            "min_keep": str(stream.min_keep),
             "dry_run": _text(query.dry_run),
             "checkpoint": str(self.folder.checkpoint(name)),
             "ledger": str(self.folder.ledger(name, stream_name)),
@@ -259,6 +261,7 @@ class Application:
             "class": query.class_name,
             "gate": f"{name}/{stream_name}",
         }
+        options |= answer_options(query, stream)
         if query.template is not None:
             options["instances"] = str(self.folder.instances(name))
         if stream.event_time is not None:
@@ -310,6 +313,29 @@ class Application:
                 self.journal.event(
                     self._clock.now_s(), "condition", class_name=name, condition=shown
                 )
+        for name, query in self.flow.queries.items():
+            said, place = self._budget_verdict(name, query), f"queries.{name}"
+            if said != self.conditions.get(place):
+                self.conditions[place] = said
+                shown = said or "delay target and error budget hold"
+                self.journal.event(self._clock.now_s(), "budget", query=name, verdict=shown)
+
+    def _budget_verdict(self, name: str, query: Query) -> str | None:
+        """What the query's last batches say about its error budget."""
+        budget = budget_of(query)
+        if budget is None:
+            return None
+        with self._lock:
+            recent = [b for b in list(self.batches)[-200:] if b.gate.startswith(f"{name}/")][-10:]
+        kept = sum(b.kept_tuples for b in recent)
+        if kept == 0:
+            return None
+        return verdict(
+            budget,
+            kept_fraction=kept / sum(b.offered_tuples for b in recent),
+            delay_s=sum(b.mean_delay_s * b.kept_tuples for b in recent) / kept,
+            target_s=self.plant.classes[query.class_name].target.delay_s,
+        )
 
 
 def _interval(duration: str) -> str:
