@@ -1,4 +1,4 @@
-"""The Spark half of `roadmap`: one fused plan, two queries, masks from measured costs."""
+"""The Spark half of `roadmap`: one fused plan, two queries, a split with measured costs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame
 
 from spillway.benchmarks.registry import BenchSetup
 from spillway.benchmarks.spark_runs import Bench, gate
-from spillway.gate.masks import COLUMN, parse_shares, predicate, shares_of, text_of
+from spillway.gate.masks import COLUMN, predicate
 from spillway.gate.roadmap import Roadmap, load_of, roadmap
 from spillway.model import Target
 from spillway.plants.spark.delays import delivered, summarise
@@ -55,17 +55,17 @@ def run_spark(
         rows = []
         for place, overload in enumerate(OVERLOADS[:1] if setup.quick else OVERLOADS):
             setup.progress(f"Spark: {overload:g}x", 0.4 + 0.3 * place)
-            plan, masks = _policies(costs, overload, weights)
-            batches: dict[str, list[list[BatchProgress]]] = {name: [] for name in masks}
             rate_per_s = _rate_per_s(costs, overload)
+            plan = roadmap([costs.inflow(rate_per_s, weights)])
+            batches: dict[str, list[list[BatchProgress]]] = {}
             for _ in range(rounds):
-                for policy, text in masks.items():
-                    batches[policy].append(
-                        _run(bench, text, rate_per_s, warm_s, measured_s, setup.seed)
-                    )
+                for policy, options in _policies(costs, weights).items():
+                    given = {"rate": str(round(rate_per_s)), "seed": str(setup.seed), **options}
+                    measured = _run(bench, given, warm_s, measured_s)
+                    batches.setdefault(policy, []).append(measured)
             rows += [
-                _row(policy, overload, rate_per_s, masks[policy], batches[policy], plan, weights)
-                for policy in masks
+                _row(policy, overload, plan, runs, weights) | {"rate_per_s": rate_per_s}
+                for policy, runs in batches.items()
             ]
     finally:
         bench.close()
@@ -83,20 +83,19 @@ def _rate_per_s(costs: QueryCosts, overload: float) -> float:
     return overload * _free_share(costs) / load_of([costs.inflow(1.0, ones)])
 
 
-def _policies(
-    costs: QueryCosts, overload: float, weights: Mapping[str, float]
-) -> tuple[Roadmap, dict[str, str]]:
-    plan = roadmap([costs.inflow(_rate_per_s(costs, overload), weights)])
-    keep = plan.drops(plan.load - _free_share(costs)).keep
-    shares = shares_of({name: keep[name] for name in costs.query_s})
-    return plan, {"uniform": EVERYTHING, "roadmap": text_of(shares)}
+def _policies(costs: QueryCosts, weights: Mapping[str, float]) -> dict[str, dict[str, str]]:
+    """The gate's options: the same plan and load manager, the rows shared out in two ways."""
+    queries = ",".join(f"{n}:{cost_s * 1e6}:{weights[n]}" for n, cost_s in costs.query_s.items())
+    return {
+        "uniform": {"masks": EVERYTHING},
+        "roadmap": {"split": f"shared:{costs.shared_s * 1e6},{queries}"},
+    }
 
 
 def _run(
-    bench: Bench, masks: str, rate_per_s: float, warm_s: float, measured_s: float, seed: int
+    bench: Bench, options: Mapping[str, str], warm_s: float, measured_s: float
 ) -> list[BatchProgress]:
-    """The gate's own load manager holds the target; masks say who gets what it keeps."""
-    options = {"rate": str(round(rate_per_s)), "seed": str(seed), "masks": masks}
+    """The gate's own load manager holds the target."""
     run = bench.start(gate(**options, delay=f"{TARGET.delay_s}s"), fused)
     run.for_batches(3)
     run.for_seconds(warm_s)
@@ -108,10 +107,8 @@ def _run(
 def _row(
     policy: str,
     overload: float,
-    rate_per_s: float,
-    masks: str,
-    runs: Sequence[list[BatchProgress]],
     plan: Roadmap,
+    runs: Sequence[list[BatchProgress]],
     weights: Mapping[str, float],
 ) -> dict[str, Any]:
     span_s = sum(batches[-1].ended_s - batches[0].started_s for batches in runs if batches)
@@ -119,14 +116,13 @@ def _row(
     seen = [found for batch in everything if (found := seen_batch(batch)) is not None]
     per_s = {name: sum(b.seen_tuples[name] for b in seen) / span_s for name in weights}
     delays = summarise([d for b in everything for d in delivered(b)], TARGET.delay_s)
-    keep = {s.name: s.keep_ppm / 1e6 for s in parse_shares(masks)}
+    offered = max(1, delays.offered_tuples if delays else 0)
     shed_load = plan.load - plan.load / overload
     drops = plan.uniform(shed_load) if policy == "uniform" else plan.drops(shed_load)
     return {
         "policy": policy,
         "overload": overload,
-        "rate_per_s": rate_per_s,
-        "keep": keep,
+        "keep": {name: sum(b.seen_tuples[name] for b in seen) / offered for name in weights},
         "predicted_worth_per_s": plan.worth_per_s - drops.loss_per_s,
         "worth_per_s": sum(weights[name] * per_s[name] for name in weights),
         "results_per_s": per_s,
