@@ -85,11 +85,7 @@ def _rate_per_s(costs: QueryCosts, overload: float) -> float:
 
 def _policies(costs: QueryCosts, weights: Mapping[str, float]) -> dict[str, dict[str, str]]:
     """The gate's options: the same plan and load manager, the rows shared out in two ways."""
-    queries = ",".join(f"{n}:{cost_s * 1e6}:{weights[n]}" for n, cost_s in costs.query_s.items())
-    return {
-        "uniform": {"masks": EVERYTHING},
-        "roadmap": {"split": f"shared:{costs.shared_s * 1e6},{queries}"},
-    }
+    return {"uniform": {"masks": EVERYTHING}, "roadmap": {"split": costs.split(weights).text}}
 
 
 def _run(

@@ -61,6 +61,12 @@ class Split:
                 raise _malformed(item)
         return cls(shared_cost=shared, costs=costs, weights=weights)
 
+    @property
+    def text(self) -> str:
+        """What `parse` reads: the gate's option `split`."""
+        queries = (f"{name}:{cost!r}:{self.weights[name]!r}" for name, cost in self.costs.items())
+        return ",".join([f"{SHARED}:{self.shared_cost!r}", *queries])
+
     @cached_property
     def _roadmap(self) -> Roadmap:
         queries = tuple(

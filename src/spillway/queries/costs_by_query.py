@@ -18,6 +18,7 @@ from spillway.errors import SpillwayError
 from spillway.gate.offsets import decode, is_sentinel
 from spillway.gate.roadmap import Inflow, Part
 from spillway.gate.rules import seen_tuples
+from spillway.gate.split import Split
 from spillway.plants.spark.monitor import BatchProgress
 
 
@@ -48,6 +49,10 @@ class QueryCosts:
         )
         part = Part(name=stream, cost_s=self.shared_s, readers=queries)
         return Inflow(rate_per_s=rate_per_s, part=part)
+
+    def split(self, weights: Mapping[str, float]) -> Split:
+        """What the gate's option `split` says: its text goes there."""
+        return Split(shared_cost=self.shared_s, costs=self.query_s, weights=weights)
 
 
 def seen_batch(progress: BatchProgress) -> SeenBatch | None:

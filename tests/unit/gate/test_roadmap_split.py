@@ -35,6 +35,11 @@ def test_nothing_granted_keeps_nothing() -> None:
     assert SPLIT.spend(0.0).keep_fraction == 0.0
 
 
+def test_a_split_survives_being_written_and_read() -> None:
+    split = Split(shared_cost=1.5e-7, costs={"a": 2e-8, "b": 1 / 3}, weights={"a": 1.0, "b": 7.0})
+    assert Split.parse(split.text) == split
+
+
 POSITIVE = st.floats(0.01, 100.0)
 
 

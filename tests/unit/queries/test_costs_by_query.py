@@ -5,6 +5,7 @@ import pytest
 
 from spillway.errors import SpillwayError
 from spillway.gate.roadmap import load_of
+from spillway.gate.split import Split
 from spillway.queries.costs_by_query import QueryCosts, SeenBatch, fit_query_costs
 
 TRUE = QueryCosts(fixed_s=0.2, shared_s=1e-6, query_s={"alerts": 1e-6, "scores": 8e-6})
@@ -58,3 +59,8 @@ def test_the_network_of_the_costs_has_their_load() -> None:
     inflow = TRUE.inflow(1000.0, {"alerts": 10.0, "scores": 1.0})
     assert load_of([inflow]) == pytest.approx(1000.0 * 10e-6)
     assert inflow.part.worth_coefficient == pytest.approx(11.0)
+
+
+def test_measured_costs_become_the_gates_option() -> None:
+    split = Split.parse(TRUE.split({"alerts": 10.0, "scores": 1.0}).text)
+    assert (split.shared_cost, split.costs) == (TRUE.shared_s, TRUE.query_s)
