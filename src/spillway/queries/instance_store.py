@@ -123,7 +123,12 @@ class InstanceStore:
             if gone[_text(instance.values)] > 0:
                 gone[_text(instance.values)] -= 1
                 ended.append(instance.query_id)
-        fresh = [json.loads(text) for text in (new - old).elements()]
+        missing = new - old
+        fresh = []
+        for row in rows:  # ids follow the order of the list
+            if missing[_text(row)] > 0:
+                missing[_text(row)] -= 1
+                fresh.append(row)
         if old != new:
             self._change(add=fresh, remove=ended, declare=[dict(row) for row in rows])
 

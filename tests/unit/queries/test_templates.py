@@ -92,6 +92,17 @@ def test_a_later_start_applies_what_the_flow_changed_and_keeps_changes_by_hand(
     assert [(i.query_id, i.values["key"]) for i in again.active()] == [(3, 9), (4, 4)]
 
 
+def test_ids_follow_the_order_of_the_list_also_where_rows_are_equal(tmp_path: Path) -> None:
+    rows = [{"key": key, "size": "1 m"} for key in (5, 3, 5, 4)]
+    store = open_store(tmp_path / "store", Template.parse("q", WINDOWED), rows)
+    assert [(i.query_id, i.values["key"]) for i in store.active()] == [
+        (1, 5),
+        (2, 3),
+        (3, 5),
+        (4, 4),
+    ]
+
+
 def test_another_template_cannot_take_over_a_store(tmp_path: Path) -> None:
     running_store(tmp_path)
     other = Template.parse("q", WINDOWED.replace("count(*)", "max(v)"))
