@@ -23,9 +23,10 @@ from spillway.queries.instances import open_store
 from spillway.queries.templates import Template
 
 BATCH_TUPLES = 20_000
-WARM_BATCHES, BATCHES = 4, 12
+WARM_UP_BATCHES = 40  # before the first case: the JVM keeps getting faster for a while
+BATCHES = 12
 MANY_MATCHES = 50_000_000  # of a batch: it takes tens of seconds, so a few batches must do
-SEPARATE = (1, 2, 4, 8, 16)
+SEPARATE = (1, 2, 4, 8)
 
 _AGGREGATE = "window(event_time, '10 seconds') AS period, count(*) AS n, avg(value) AS mean"
 _GROUPED = "GROUP BY window(event_time, '10 seconds')"
@@ -46,7 +47,7 @@ class Case:
     def rows(self) -> list[dict[str, Any]]:
         if not self.by_key:
             return [{"low": 0.0} for _ in range(self.instances)]
-        return [{"key": i % self.keys, "low": 0.0} for i in range(self.instances)]
+        return [{"key": i // self.fan_out, "low": 0.0} for i in range(self.instances)]
 
     @property
     def matches(self) -> int:
@@ -64,15 +65,17 @@ class Case:
 def run(setup: BenchSetup) -> BenchReport:
     bench, results = Bench(), []
     cases, counts = _cases(setup), SEPARATE[:2] if setup.quick else SEPARATE
+    batches = 6 if setup.quick else BATCHES
     try:
-        _measure(bench, cases[0], setup)  # the JVM warms up
+        _measure(bench, cases[0], 10 if setup.quick else WARM_UP_BATCHES)
         for place, case in enumerate(cases):
             setup.progress(f"{case.instances} instances", place / (len(cases) + len(counts)))
-            results.append(case.as_json(_measure(bench, case, setup)))
+            wanted = 3 if case.matches > MANY_MATCHES else batches
+            results.append(case.as_json(_measure(bench, case, wanted)))
         separate = []
         for place, count in enumerate(counts):
             setup.progress(f"{count} queries", (len(cases) + place) / (len(cases) + len(counts)))
-            separate.append({"queries": count, "batch_s": _separate(bench, count, setup)})
+            separate.append({"queries": count, "batch_s": _separate(bench, count, batches)})
     finally:
         bench.close()
     ratios = _ratios(results)
@@ -92,15 +95,14 @@ def _cases(setup: BenchSetup) -> list[Case]:
     return cases
 
 
-def _measure(bench: Bench, case: Case, setup: BenchSetup) -> float:
+def _measure(bench: Bench, case: Case, batches: int) -> float:
     """Median time of a batch with all instances in one plan."""
     with tempfile.TemporaryDirectory(prefix="spillway-bench-") as folder:
         template = Template.parse("q", BY_KEY if case.by_key else OF_ALL)
         store = open_store(Path(folder) / "instances.jsonl", template, case.rows())
         run = bench.start(_source(case.keys, store), lambda rows: fused(rows, template, store))
         try:
-            wanted = 3 if case.matches > MANY_MATCHES else _wanted(setup)
-            return _median(run.for_batches(wanted))
+            return _median(run.for_batches(batches))
         finally:
             run.stop()
 
@@ -110,7 +112,7 @@ def fused(rows: DataFrame, template: Template, store: InstanceStore) -> DataFram
     return fused_frame(rows.sparkSession, template, store)
 
 
-def _separate(bench: Bench, count: int, setup: BenchSetup) -> float:
+def _separate(bench: Bench, count: int, batches: int) -> float:
     """Median time of a batch when every instance is a Spark query of its own."""
     template = Template.parse("q", BY_KEY)
 
@@ -120,7 +122,7 @@ def _separate(bench: Bench, count: int, setup: BenchSetup) -> float:
 
     runs = [bench.start(_source(count), partial(alone, key=number)) for number in range(count)]
     try:
-        return float(np.median([_median(run.for_batches(_wanted(setup))) for run in runs]))
+        return float(np.median([_median(run.for_batches(batches)) for run in runs]))
     finally:
         for run in runs:
             run.stop()
@@ -140,12 +142,8 @@ def _source(keys: int, store: InstanceStore | None = None) -> Any:
     )
 
 
-def _wanted(setup: BenchSetup) -> int:
-    return 6 if setup.quick else WARM_BATCHES + BATCHES
-
-
 def _median(batches: list[Any]) -> float:
-    return float(np.median([batch.duration_s for batch in batches[len(batches) // 4 :]]))
+    return float(np.median([batch.duration_s for batch in batches[len(batches) // 3 :]]))
 
 
 def _ratios(results: list[dict[str, Any]]) -> dict[str, float]:
