@@ -20,6 +20,8 @@ DEFAULT_MASTER = "local[2,4]"  # a task may fail three times: a killed Python wo
 
 _CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
 
+_QUIET = Path(__file__).parent / "log4j2.properties"
+
 LOCAL_PROFILE: Mapping[str, str] = {
     # No .crc file beside every small file, no rename through the file context.
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
@@ -35,6 +37,7 @@ LOCAL_PROFILE: Mapping[str, str] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.memory": "2g",
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{_QUIET}",
 }
 
 
@@ -48,6 +51,8 @@ def open_session(
     """A session on `master`. Settings in `config` win over the profile."""
     chosen = master or DEFAULT_MASTER
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if is_local(chosen):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master(chosen).appName(name)
     base = profile(chosen) if use_profile else {}
     for key, value in {**base, **(config or {})}.items():
