@@ -30,8 +30,9 @@ EngineName = Literal["network", "micro-batch"]
 
 ENGINES: tuple[EngineName, ...] = ("network", "micro-batch")
 PAPER_LAWS = ("aurora", "baseline", "ctrl", "dissp", "seamless", "aloma")
-# Violations are counted tuple by tuple, so the target speaks of tuples: a mean target would let
-# half of them exceed it. Laws that measure the delay are shown this statistic.
+# The target says how many tuples may be late, so laws are ranked by their late tuples (the ctrl
+# paper's second figure); a mean target would let half of them be late. Laws that measure the delay
+# are shown this statistic.
 TARGET = Target(delay_s=2.0, statistic="p95")
 PERIOD_S = 1.0
 DURATION_S = 120.0
@@ -138,7 +139,7 @@ def all_managers(setup: Setup, duration_s: float = DURATION_S) -> Report:
             for engine, table in scores.items()
         }
         | {"target": str(TARGET)},
-        checks=[_total_check(scores["micro-batch"]), *_checks(scores["micro-batch"])],
+        checks=[*_total_checks(scores["micro-batch"]), *_checks(scores["micro-batch"])],
         tables=[_table(engine, scores[engine]) for engine in ENGINES],
         pictures={engine: partial(_picture, engine, scores[engine]) for engine in ENGINES},
     )
@@ -146,43 +147,56 @@ def all_managers(setup: Setup, duration_s: float = DURATION_S) -> Report:
 
 def best_paper_law(by_law: Mapping[str, Score]) -> str:
     """The paper's law with the fewest violations."""
-    return min(PAPER_LAWS, key=lambda law: by_law[law].accumulated_violation_s)
+    return min(PAPER_LAWS, key=lambda law: by_law[law].delayed_tuples)
 
 
 def best_law(by_law: Mapping[str, Score]) -> str:
     """Fewest violations among those that lose no more than the best paper law."""
     allowed = by_law[best_paper_law(by_law)].loss_ratio
     within = [law for law, score in by_law.items() if score.loss_ratio <= allowed]
-    return min(within, key=lambda law: by_law[law].accumulated_violation_s)
+    return min(within, key=lambda law: by_law[law].delayed_tuples)
 
 
-def _total_check(table: Scores) -> Check:
-    """Over all workloads together."""
-    late = {law: sum(by[law].accumulated_violation_s for by in table.values()) for law in laws.LAWS}
+def _total_checks(table: Scores) -> list[Check]:
+    """Over all workloads together, by both of the ctrl paper's figures: they can disagree."""
+    return [
+        _total_check(table, "delayed_tuples", "late tuples"),
+        _total_check(table, "accumulated_violation_s", "seconds of violation"),
+    ]
+
+
+def _total_check(table: Scores, metric: str, unit: str) -> Check:
+    late = {law: sum(getattr(by[law], metric) for by in table.values()) for law in laws.LAWS}
     lost = {law: float(np.mean([by[law].loss_ratio for by in table.values()])) for law in laws.LAWS}
     rival = min(PAPER_LAWS, key=lambda law: late[law])
+    holds = late["predictive"] <= late[rival] and lost["predictive"] <= lost[rival]
+    times = ratio(late[rival], late["predictive"])
     return Check(
-        name="micro-batch, all workloads: predictive has the fewest violations at no more loss than"
+        name=f"micro-batch, all workloads, by {unit}: predictive has the fewest at no more loss than"
         " the best paper law",
-        paper=f"{rival}: {late[rival]:.0f} s at {lost[rival]:.1%} loss (here)",
-        here=f"{late['predictive']:.0f} s at {lost['predictive']:.1%} loss",
-        holds=late["predictive"] <= late[rival] and lost["predictive"] <= lost[rival],
+        paper=f"{rival}: {late[rival]:.0f} at {lost[rival]:.1%} loss (here)",
+        here=f"{late['predictive']:.0f} at {lost['predictive']:.1%} loss",
+        holds=holds,
+        note=""
+        if holds
+        else f"{rival} has {times:.1f} times the {unit}: it runs later than the target allows, in"
+        " longer batches, which pay the fixed cost less often and so lose less.",
     )
 
 
 def _versus(name: str, rival: str, best: Score, own: Score) -> Check:
-    fewer = own.accumulated_violation_s <= best.accumulated_violation_s
+    fewer = own.delayed_tuples <= best.delayed_tuples
     holds = fewer and own.loss_ratio <= best.loss_ratio
     points = 100.0 * (own.loss_ratio - best.loss_ratio)
-    times = ratio(best.accumulated_violation_s, own.accumulated_violation_s)
+    times = ratio(best.delayed_tuples, own.delayed_tuples)
     return Check(
         name=name,
-        paper=f"{rival}: {best.accumulated_violation_s:.0f} s at {best.loss_ratio:.1%} loss (here)",
-        here=f"{own.accumulated_violation_s:.0f} s at {own.loss_ratio:.1%} loss",
+        paper=f"{rival}: {best.delayed_tuples} late at {best.loss_ratio:.1%} loss (here)",
+        here=f"{own.delayed_tuples} late at {own.loss_ratio:.1%} loss",
         holds=holds,
         note=""
         if holds
-        else f"predictive loses {points:+.1f} points; {rival} has {times:.1f} times its violations",
+        else f"{points:+.1f} points of loss; {rival} has {times:.1f} times the late tuples",
     )
 
 
@@ -190,7 +204,9 @@ def _checks(table: Scores) -> list[Check]:
     checks = []
     for workload, by_law in table.items():
         rival, own = best_paper_law(by_law), by_law["predictive"]
-        checks.append(_versus(f"micro-batch, {workload}: the same", rival, by_law[rival], own))
+        checks.append(
+            _versus(f"micro-batch, {workload}, by late tuples: the same", rival, by_law[rival], own)
+        )
     return checks
 
 
@@ -201,7 +217,7 @@ def _table(engine: EngineName, table: Scores) -> Table:
         for law in laws.LAWS
     ]
     return Table(
-        title=f"{engine} engine: violation (s) and loss; * fewest violations at no more loss than"
+        title=f"{engine} engine: late tuples (loss); * fewest late at no more loss than"
         " the best paper law",
         columns=("load manager", *table),
         rows=rows,
@@ -209,7 +225,7 @@ def _table(engine: EngineName, table: Scores) -> Table:
 
 
 def _cell(score: Score, best: bool) -> str:
-    return f"{'* ' if best else ''}{score.accumulated_violation_s:.0f} ({score.loss_ratio:.0%})"
+    return f"{'* ' if best else ''}{score.delayed_tuples} ({score.loss_ratio:.0%})"
 
 
 def _picture(engine: EngineName, table: Scores) -> Figure:
@@ -217,7 +233,7 @@ def _picture(engine: EngineName, table: Scores) -> Figure:
     for law in laws.LAWS:
         scores = [by_law[law] for by_law in table.values()]
         relative = [
-            ratio(s.accumulated_violation_s, by["predictive"].accumulated_violation_s) + 1e-3
+            ratio(s.delayed_tuples, by["predictive"].delayed_tuples) + 1e-3
             for s, by in zip(scores, table.values(), strict=True)
         ]
         more = [
@@ -232,7 +248,7 @@ def _picture(engine: EngineName, table: Scores) -> Figure:
     label(
         axes[0],
         x="loss, points more than predictive",
-        y="violations, times predictive's",
+        y="late tuples, times predictive's",
         title="one dot a workload; up and right of the cross is worse in both",
     )
     figure.suptitle(f"All load managers, {engine} engine")

@@ -96,10 +96,10 @@ def test_a_level_without_any_output_is_not_held() -> None:
     assert held == worst.FIRST_PER_S + worst.RISE_PER_S
 
 
-def score(violation_s: float, loss: float) -> Score:
+def score(late: int, loss: float) -> Score:
     return Score(
-        accumulated_violation_s=violation_s,
-        delayed_tuples=0,
+        accumulated_violation_s=0.0,
+        delayed_tuples=late,
         max_overshoot_s=0.0,
         loss_ratio=loss,
         mean_delay_s=1.0,
@@ -108,8 +108,8 @@ def score(violation_s: float, loss: float) -> Score:
 
 
 def test_the_best_law_may_not_lose_more_than_the_best_paper_law() -> None:
-    by_law = {law: score(1000.0, 0.4) for law in managers.laws.LAWS}
-    by_law |= {"ctrl": score(100.0, 0.5), "pid": score(0.0, 0.9), "predictive": score(10.0, 0.45)}
+    by_law = {law: score(1000, 0.4) for law in managers.laws.LAWS}
+    by_law |= {"ctrl": score(100, 0.5), "pid": score(0, 0.9), "predictive": score(10, 0.45)}
     assert best_paper_law(by_law) == "ctrl"
     assert best_law(by_law) == "predictive"
     assert managers._versus("x", "ctrl", by_law["ctrl"], by_law["predictive"]).holds
