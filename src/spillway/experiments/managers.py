@@ -172,8 +172,8 @@ def _total_check(table: Scores, metric: str, unit: str) -> Check:
     holds = late["predictive"] <= late[rival] and lost["predictive"] <= lost[rival]
     times = ratio(late[rival], late["predictive"])
     return Check(
-        name=f"micro-batch, all workloads, by {unit}: predictive has the fewest at no more loss than"
-        " the best paper law",
+        name=f"micro-batch, all workloads, by {unit}: predictive has the fewest at no more loss"
+        " than the best paper law",
         paper=f"{rival}: {late[rival]:.0f} at {lost[rival]:.1%} loss (here)",
         here=f"{late['predictive']:.0f} at {lost['predictive']:.1%} loss",
         holds=holds,
@@ -218,7 +218,7 @@ def _table(engine: EngineName, table: Scores) -> Table:
     ]
     return Table(
         title=f"{engine} engine: late tuples (loss); * fewest late at no more loss than"
-        " the best paper law",
+        " than the best paper law",
         columns=("load manager", *table),
         rows=rows,
     )
