@@ -171,6 +171,30 @@ def test_the_watermark_never_runs_ahead_of_the_offered_tuples(selection: Selecti
         assert seen <= offered
 
 
+def test_the_gates_of_a_join_keep_the_same_keys_when_one_of_them_leads() -> None:
+    selection = SELECTIONS["key"]
+    assert selection is not None
+    leader = batches(selection, 0.4, [50_000])[-1]
+    assert leader.rule.selection is not None
+    start, stretch = leader.stretches[0].stop, leader.stretches[0]
+    beside = replace(stretch, start=start, read=start, stop=start + 30_000)
+    previous = replace(leader, rule=Rule(), seq=0)
+    planned = replace(leader, stretches=(beside,), rule=Rule(keep_ppm=400_000, seed=5))
+    follower = selected(
+        planned, previous, selection, LOG, limit_ppm=leader.rule.selection.limit_ppm
+    )
+    fates: dict[tuple[int, int], set[bool]] = {}
+    for offset in (leader, follower):
+        [taken] = offset.stretches
+        kept = set(kept_positions(taken, offset.rule, LOG).tolist())
+        rows = LOG.table.slice(taken.start, taken.tuples)
+        epochs = rows["event_time"].cast(pa.int64()).to_numpy() // (5 * SECOND_US)
+        for i, found in enumerate(zip(rows["key"].to_pylist(), epochs.tolist(), strict=True)):
+            fates.setdefault(found, set()).add(taken.start + i in kept)
+    assert all(len(fate) == 1 for fate in fates.values())
+    assert {fate.copy().pop() for fate in fates.values()} == {True, False}
+
+
 def test_without_data_dependence_counts_follow_from_positions_alone() -> None:
     rule = Rule(keep_ppm=PPM // 3, selection=SELECTIONS["strata"])
     whole = Stretch(partition=0, start=0, read=0, stop=100_000)
