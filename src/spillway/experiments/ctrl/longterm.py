@@ -36,7 +36,7 @@ BASELINE_NOTE = (
     " that is dead beat. An error of the arrival forecast stays in its queue for one period; under"
     " CTRL (poles at 0.7, zero at 0.8) it fades as 1, 0.6, 0.35, 0.2. So CTRL must accumulate more,"
     " and does, at every rate, seed and trace tried; decisions that come one to three periods late"
-    " turn it round, but only to 1.0-2.1x. The paper does not say what made its BASELINE slow."
+    " give 0.65-2.1x. The paper does not say what made its BASELINE slow."
 )
 
 SPARK_DURATION_S = 100.0  # the same load and cost, played four times as fast
