@@ -17,7 +17,7 @@ from spillway.plants.sim.class_networks import CLASSES
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-DURATION_S = 15.0
+DURATION_S = 12.0
 PAPER_MS = {
     "none": (5.25, 7.22, 117132.74),
     "common": (4.01, 4.74, 513.71),

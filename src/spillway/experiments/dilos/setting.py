@@ -34,8 +34,8 @@ PERIOD_S = 0.15
 CYCLE_PERIODS = 10
 CLASS_2_PER_S, CLASS_3_PER_S = (800.0, 1300.0), (300.0, 800.0)
 # Class 1's ranges are only drawn in fig. 24, and last 50 s each.
-CLASS_1_PER_S = ((300.0, 800.0), (700.0, 1200.0), (1100.0, 1600.0), (500.0, 1000.0))
-LEVEL_S = 7.5
+CLASS_1_PER_S = ((300.0, 800.0), (900.0, 1400.0), (1200.0, 1700.0), (500.0, 1000.0))
+LEVEL_S = 6.0
 TRACE_PER_S = 330.0  # of a stream of class 1 in QN-B, on average
 TRACE_BIN_S = 0.1
 
@@ -58,7 +58,7 @@ class Spec:
     mode: Mode
     arrivals: Literal["sd-c", "sd-p", "sd-r"] = "sd-c"
     seed: int = 1
-    duration_s: float = 15.0
+    duration_s: float = 12.0
     cycle_periods: int = CYCLE_PERIODS
     law: str = "predictive"
     batching: bool = True  # spare capacity is counted at full batches, not at the present ones
