@@ -148,10 +148,10 @@ def test_nothing_goes_when_nothing_must(selection: Selection | None) -> None:
     assert chain[-1].totals.shed == 0
 
 
-def test_weights_are_at_least_one_and_one_for_each_kept_row(selection: Selection | None) -> None:
-    if selection is None:
-        pytest.skip("a uniform batch has one weight for all: offered over kept")
-    offset = batches(selection, 0.4, [60_000])[-1]
+@pytest.mark.parametrize("name", [name for name, found in SELECTIONS.items() if found])
+def test_weights_are_at_least_one_and_one_for_each_kept_row(name: str) -> None:
+    """A uniform batch has one weight for all, offered over kept: a slice carries it."""
+    offset = batches(SELECTIONS[name], 0.4, [60_000])[-1]
     for span in spans(offset.stretches[0]):
         kept = keep(read_block(LOG, span), span, offset.rule)
         assert len(kept.weights) == kept.mask.sum()

@@ -13,6 +13,8 @@ from spillway.gate.sampling import PPM, splitmix
 Words = npt.NDArray[np.uint64]
 Indexes = npt.NDArray[np.int64]
 
+_NULL = 0x5A5A5A5A5A5A5A5A
+
 
 def key_words(column: Any) -> Words:
     """Integers of any width hash alike, everything else by its text; a null is a key too."""
@@ -24,10 +26,10 @@ def key_words(column: Any) -> Words:
         else:
             whole = filled.cast(pa.int64()).to_numpy(zero_copy_only=False)
             words = whole.astype(np.uint64)
-        return splitmix(np.where(_nulls(array), np.uint64(0x5A5A5A5A5A5A5A5A), words))
-    encoded = pc.dictionary_encode(array.cast(pa.string()), null_encoding="encode")
-    texts = encoded.dictionary.to_pylist()
-    table = np.array([_text_word(text) for text in texts], dtype=np.uint64)
+        return splitmix(np.where(_nulls(array), np.uint64(_NULL), words))
+    text = array if pa.types.is_binary(array.type) else array.cast(pa.string())
+    encoded = pc.dictionary_encode(text, null_encoding="encode")
+    table = np.array([_word(key) for key in encoded.dictionary.to_pylist()], dtype=np.uint64)
     words = table[encoded.indices.to_numpy(zero_copy_only=False)]
     return words
 
@@ -58,7 +60,8 @@ def _nulls(array: Any) -> npt.NDArray[np.bool]:
     return nulls
 
 
-def _text_word(text: str | None) -> int:
-    if text is None:
-        return 0x5A5A5A5A5A5A5A5A
-    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
+def _word(key: str | bytes | None) -> int:
+    if key is None:
+        return _NULL
+    content = key if isinstance(key, bytes) else key.encode()
+    return int.from_bytes(blake2b(content, digest_size=8).digest(), "little")

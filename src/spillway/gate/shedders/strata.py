@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from spillway.gate.shedders.hashing import key_words, salted
+from spillway.gate.shedders.hashing import salted
 from spillway.gate.shedders.kept import Kept
 
 Floats = npt.NDArray[np.float64]
@@ -20,23 +22,30 @@ Counts = npt.NDArray[np.int64]
 
 def keep(rows: Any, column: str, share: int, seed: int, block: int) -> Kept:
     """Exactly `share` rows; weight 1 / inclusion probability, n / k where a group is certain."""
-    words = key_words(rows.column(column))
-    count = len(words)
+    group, sizes = _groups(rows.column(column))
+    count = len(group)
     if share >= count:
         return Kept(mask=np.ones(count, dtype=bool), weights=np.ones(count))
     if share <= 0:
         return Kept(mask=np.zeros(count, dtype=bool), weights=np.empty(0))
-    _, group, sizes = np.unique(words, return_inverse=True, return_counts=True)
     allotted = allotment(sizes, share)
     kept = _rounded(allotted, share, _unit(seed, block))
     lots = salted(np.arange(count, dtype=np.uint64), seed, block)
-    order = np.lexsort((lots, group))
+    order = np.argsort(group.astype(np.uint64) << np.uint64(50) | lots >> np.uint64(14))
     first = np.cumsum(sizes) - sizes
     rank = np.empty(count, dtype=np.int64)
     rank[order] = np.arange(count) - first[group[order]]
     mask = rank < kept[group]
     expected = np.where(allotted >= 1.0, np.maximum(kept, 1), allotted)
     return Kept(mask=mask, weights=(sizes / expected)[group[mask]])
+
+
+def _groups(column: Any) -> tuple[Counts, Counts]:
+    """Each row's group, numbered by first appearance, and how many rows each group has."""
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    encoded = pc.dictionary_encode(array, null_encoding="encode")
+    group = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return group, np.bincount(group)
 
 
 def allotment(sizes: Counts, share: int) -> Floats:
