@@ -142,13 +142,17 @@ def random_template(rng: np.random.Generator) -> str:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(6))
 def test_random_templates_give_each_instance_its_own_results(
     spark: SparkSession, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
     make_streams(spark, rng)
-    compare(spark, rng, Template.parse("q", random_template(rng)))
+    for _ in range(5):  # until one has results to compare
+        expected = compare(spark, rng, Template.parse("q", random_template(rng)))
+        if expected:
+            return
+    pytest.fail("five templates in a row gave no rows")
 
 
 @pytest.mark.spark

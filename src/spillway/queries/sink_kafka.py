@@ -19,6 +19,7 @@ _producers: dict[str, Any] = {}  # of this worker, by brokers: connecting takes 
 
 
 def kafka_writer(name: str, sink: KafkaSink) -> Callable[[DataFrame, int], None]:
+    _client()
     brokers, topic = sink.brokers, sink.topic
 
     def write(rows: DataFrame, batch_id: int) -> None:
@@ -68,13 +69,16 @@ def send(rows: Iterator[Row], brokers: str, topic: str, headers: dict[str, str])
 
 def _producer(brokers: str) -> Any:
     if brokers not in _producers:
-        try:
-            from confluent_kafka import Producer
-        except ImportError as error:
-            raise SpillwayError(
-                "sink 'kafka' needs confluent-kafka: pip install 'spillway-spark[kafka]'"
-            ) from error
-        _producers[brokers] = Producer(
-            {"bootstrap.servers": brokers, "enable.idempotence": True, "linger.ms": 5}
-        )
+        settings = {"bootstrap.servers": brokers, "enable.idempotence": True, "linger.ms": 5}
+        _producers[brokers] = _client().Producer(settings)
     return _producers[brokers]
+
+
+def _client() -> Any:
+    try:
+        import confluent_kafka
+    except ImportError as error:
+        raise SpillwayError(
+            "sink 'kafka' needs confluent-kafka: pip install 'spillway-spark[kafka]'"
+        ) from error
+    return confluent_kafka

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spillway.queries.flow import (
     ConsoleSink,
+    Flow,
     JdbcSink,
     KafkaSink,
     MemorySink,
@@ -25,6 +26,7 @@ from spillway.queries.sink_kafka import kafka_writer
 from spillway.queries.sink_postgres import postgres_writer
 from spillway.queries.sink_python import python_writer
 
+BATCH_SINKS = (KafkaSink, JdbcSink, PythonSink)
 BatchWriter = Callable[[DataFrame, int], None]
 
 
@@ -35,6 +37,13 @@ def start(frame: DataFrame, name: str, query: Query, checkpoint: str) -> Streami
         writer = writer.option("checkpointLocation", checkpoint)
     started: StreamingQuery = aimed(writer, name, query.sink).start()
     return started
+
+
+def require_ready(flow: Flow) -> None:
+    """Raise for functions and client libraries that are not there, before Spark starts."""
+    for name, query in flow.queries.items():
+        if isinstance(query.sink, BATCH_SINKS):
+            _batch_writer(name, query.sink)
 
 
 def aimed(writer: Any, name: str, sink: object) -> Any:

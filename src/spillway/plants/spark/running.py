@@ -8,6 +8,7 @@ from pathlib import Path
 from spillway.plants.spark.application import Application, Folder
 from spillway.plants.spark.pools import session_for
 from spillway.plants.spark.session import open_session
+from spillway.queries import sinks
 from spillway.queries.flow import Flow
 
 _LOOK_S = 0.5
@@ -16,6 +17,7 @@ _LOOK_S = 0.5
 @contextmanager
 def running(flow: Flow, name: str, root: Path, master: str | None = None) -> Iterator[Application]:
     """The started application; stopped, and its session closed, when the block ends."""
+    sinks.require_ready(flow)
     priorities = {name: c.priority for name, c in flow.classes.items()}
     given = {key: str(value) for key, value in flow.spark.config.items()}
     chosen, settings = session_for(master or flow.spark.master, priorities, root)
