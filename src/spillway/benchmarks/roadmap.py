@@ -78,7 +78,7 @@ def inflow_of(network: Network, rate_per_s: float, weights: Mapping[str, float])
 
 def run(setup: BenchSetup) -> BenchReport:
     setup.progress("simulator", 0.0)
-    sim = [row for overload in OVERLOADS for row in _sim_case(overload, setup)]
+    sim = [row for overload in OVERLOADS for row in sim_case(overload, setup)]
     spark, details = run_spark(setup, WEIGHTS)
     return BenchReport(
         results={"sim": sim, "spark": spark},
@@ -88,7 +88,7 @@ def run(setup: BenchSetup) -> BenchReport:
     )
 
 
-def _sim_case(overload: float, setup: BenchSetup) -> list[dict[str, Any]]:
+def sim_case(overload: float, setup: BenchSetup) -> list[dict[str, Any]]:
     rate_per_s = overload * CAPACITY_PER_S
     plan = roadmap([inflow_of(split_network(), rate_per_s, WEIGHTS)])
     shed_load = plan.load - UTILISATION

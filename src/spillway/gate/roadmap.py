@@ -18,7 +18,7 @@ plans are looked up, not solved (Aurora's load shedding roadmap, ctrl paper sect
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 
@@ -198,11 +198,6 @@ def roadmap(inflows: Sequence[Inflow]) -> Roadmap:
         _record(inflow.part, None, above)
         steps += _blocks(inflow.part, inflow.rate_per_s)
     return Roadmap(steps=tuple(sorted(steps, key=lambda step: step.ratio)), above=above)
-
-
-def scaled(inflow: Inflow, rate_per_s: float) -> Inflow:
-    """The same stream at another rate."""
-    return replace(inflow, rate_per_s=rate_per_s)
 
 
 def _blocks(part: Part, rate_per_s: float) -> list[Step]:

@@ -3,7 +3,7 @@
 import pytest
 
 from spillway.errors import SpillwayError
-from spillway.gate.roadmap import Inflow, Part, load_of, locations, roadmap, scaled
+from spillway.gate.roadmap import Inflow, Part, load_of, locations, roadmap
 
 IMPORTANT = Part(name="important", cost_s=1e-3, weight=10.0)
 EXPENSIVE = Part(name="expensive", cost_s=8e-3, selectivity=0.5, weight=1.0)
@@ -88,7 +88,8 @@ def test_uniform_dropping_takes_the_same_fraction_of_every_query() -> None:
 
 
 def test_a_silent_stream_changes_nothing() -> None:
-    drops = roadmap([scaled(split(IMPORTANT, EXPENSIVE), 0.0)]).drops(1.0)
+    silent = Inflow(rate_per_s=0.0, part=split(IMPORTANT, EXPENSIVE).part)
+    drops = roadmap([silent]).drops(1.0)
     assert drops.shed_load == 0.0
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spillway.benchmarks.registry import BenchSetup
-from spillway.benchmarks.roadmap import UTILISATION, _sim_case, inflow_of
+from spillway.benchmarks.roadmap import UTILISATION, sim_case, inflow_of
 from spillway.gate.roadmap import load_of
 from spillway.plants.sim.network import Network, Operator, load_coefficient
 
@@ -33,7 +33,7 @@ def test_load_coefficients_are_those_of_the_engine(seed: int) -> None:
 
 @pytest.mark.parametrize("overload", [1.5, 3.0])
 def test_at_equal_load_the_roadmap_gives_more_than_uniform_dropping(overload: float) -> None:
-    uniform, best = _sim_case(overload, BenchSetup(seed=5, quick=True))
+    uniform, best = sim_case(overload, BenchSetup(seed=5, quick=True))
     for row in (uniform, best):
         assert row["load"] == pytest.approx(UTILISATION, rel=0.05)
         assert row["worth_per_s"] == pytest.approx(row["predicted_worth_per_s"], rel=0.1)
