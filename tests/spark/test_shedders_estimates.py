@@ -1,10 +1,18 @@
 """The SQL of an estimate computes what the formulas say."""
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
+from gates import Place, gate, wait_until
 from pyspark.sql import SparkSession
 
+from spillway.gate.shedders.blocks import read_block
+from spillway.logs import catalog
+from spillway.plants.spark.watermarks import with_watermark
+from spillway.ports import Span
 from spillway.queries.estimates import estimated
 from spillway.queries.estimates_numbers import estimates, sums
 
@@ -62,3 +70,62 @@ def _agree(found: pd.DataFrame, name: str, expected: object, numbers: np.ndarray
         ours = getattr(expected, side)[numbers]
         theirs = found[column].astype(float).to_numpy()
         assert theirs == pytest.approx(ours, rel=1e-6, nan_ok=True), column
+
+
+def test_a_running_query_tells_the_truth_within_its_bounds(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    place = Place(root=tmp_path)
+    columns = "id position, key key(4, 1.0), value double(0, 10), event_time time"
+    frame = gate(
+        spark,
+        place,
+        rate="20000",
+        columns=columns,
+        weight="true",
+        place="true",
+        heartbeat="event_time",
+        manager="fixed",
+        min_keep="0.001",
+        **{"manager.keep_fraction": "0.3"},
+    )
+    with_watermark(frame, "event_time", "100 milliseconds").createOrReplaceTempView("trades")
+    sql = (
+        "SELECT window.start AS begin, key, count(*) AS n, sum(value) AS total, max(value) AS top"
+        " FROM trades GROUP BY window(event_time, '1 second'), key"
+    )
+    query = (
+        spark.sql(estimated("q", sql))
+        .writeStream.format("memory")
+        .queryName("estimated_trades")
+        .option("checkpointLocation", str(place.checkpoint))
+        .start()
+    )
+    wait_until(lambda: spark.table("estimated_trades").count() >= 24)
+    query.stop()
+    found = spark.sql("SELECT *, unix_micros(begin) AS us FROM estimated_trades").toPandas()
+    truth = _truth(place, columns, found["us"].min())
+    # The first window began before the query did.
+    whole = found[found["us"] > found["us"].min()].join(truth, on=["us", "key"])
+    assert len(whole) >= 16
+    inside = [
+        (whole[f"{name}_low"] <= whole[f"true_{name}"])
+        & (whole[f"true_{name}"] <= whole[f"{name}_high"])
+        for name in ("n", "total")
+    ]
+    assert np.mean(inside) > 0.8
+    assert (whole["true_top"] >= whole["top_low"]).all()
+    assert whole["_seen"].mean() == pytest.approx(0.3, abs=0.03)
+
+
+def _truth(place: Place, columns: str, first_us: int) -> pd.DataFrame:
+    """Every tuple that the gate was offered, counted without it."""
+    chain = place.chain()
+    options = {"source": "synthetic", "rate": "20000", "columns": columns, **chain[-1].pinned}
+    log: Any = catalog.open_log(options, None)
+    start, stop = chain[0].stretches[0].start, chain[-1].stretches[0].stop
+    rows = read_block(log, Span(partition=0, start=start, stop=stop)).to_pandas()
+    rows["us"] = rows["event_time"].astype("int64") // 1_000_000 * 1_000_000
+    return rows.groupby(["us", "key"]).agg(
+        true_n=("id", "count"), true_total=("value", "sum"), true_top=("value", "max")
+    )
