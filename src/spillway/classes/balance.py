@@ -15,7 +15,7 @@ from spillway.model import Target
 # usual, a p99 does not.
 SLACK = {"mean": 0.8, "p95": 0.65, "p99": 0.5}
 
-SPARED_BELOW = 0.9  # of its original share
+SPARED_BELOW = 0.5  # of its original share; the rest is for the fixed price of its batches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,6 +25,7 @@ class GateLoad:
     rate_per_s: float
     fixed_s: float  # o
     cost_s: float  # c, per tuple
+    least_cost_s: float = 0.0  # what c is at least, as far as is known
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,6 +38,7 @@ class ClassLoad:
     sheds: bool
     gates: tuple[GateLoad, ...]
     lend: float = 1.0
+    late: bool = False  # close to its target or beyond
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,24 +99,29 @@ def balance(
     decided = {}
     for c, usage in zip(classes, usages, strict=True):
         found = _for_class(c, usage, quotas[c.name], somebody_sheds)
-        if c.priority > lowest and is_within_share(usage):
+        if c.priority > lowest and is_within_share(c, machine):
             found = replace(found, spared=True, reason=f"{found.reason}; sheds nothing")
         decided[c.name] = found
     return decided
 
 
-def is_within_share(usage: ClassUsage) -> bool:
-    """Whether its own share carries the class's whole load: L < L_C0.
+def is_within_share(c: ClassLoad, machine: float) -> bool:
+    """Whether nothing proves that the class's tuples take more than its own share can carry.
 
-    Such a class sheds nothing. When its batches take long all the same, others are in their way,
-    and dropping its own few tuples would not make them shorter.
+    Such a class sheds nothing: L < L_C0. When its batches take long all the same, others are in
+    their way, or the fixed price is high; dropping its tuples would shorten neither. A light class
+    cannot learn c well, because its tuples hardly change how long a batch takes: what counts is the
+    c that is certain.
     """
-    return 0.0 < usage.need < SPARED_BELOW * usage.original
+    tuples = sum(gate.least_cost_s * gate.rate_per_s for gate in c.gates)
+    return tuples < SPARED_BELOW * c.original * machine
 
 
 def _for_class(c: ClassLoad, usage: ClassUsage, quota: float, somebody_sheds: bool) -> Balance:
-    slowed = somebody_sheds and not c.sheds and bool(c.gates)
+    slowed = somebody_sheds and not c.sheds and not c.late and bool(c.gates)
     interval_s = min(longest_interval_s(g, c.target) for g in c.gates) if slowed else 0.0
+    if interval_s < max((g.fixed_s for g in c.gates), default=0.0):
+        interval_s = 0.0  # shorter than a batch alone: nothing to gain
     change = "keeps" if abs(quota - c.quota) < 1e-6 else "gets" if quota > c.quota else "lends"
     reason = f"uses {usage.usage:.0%} of {c.quota:.0%}, {change}: {quota:.0%}"
     if interval_s > 0.0:

@@ -62,6 +62,12 @@ class BatchModel:
         return self._theta[1]
 
     @property
+    def least_cost_s(self) -> float:
+        """The smallest c that the batches so far do not speak against: two standard deviations."""
+        doubt_s = math.sqrt(max(0.0, self._covariance[1][1])) * self._scale[1]
+        return max(0.0, self.cost_s - 2.0 * doubt_s)
+
+    @property
     def scan_s(self) -> float:
         return self._theta[2]
 

@@ -23,6 +23,8 @@ MACHINE = 2.0
 class Rig:
     """Two classes with one gate each; `run` lets a period pass at given rates."""
 
+    certainty = 0.9  # of the cost of a tuple: so much of it is proven
+
     def __init__(self, policy: str = "dilos", cycle_periods: int = 1) -> None:
         quotas = original_shares({name: c.priority for name, c in CLASSES.items()})
         self.clock = ManualClock()
@@ -72,6 +74,7 @@ class Rig:
             batches=(),
             fixed_s=0.2,
             cost_s=1e-3,
+            least_cost_s=self.certainty * 1e-3,
         )
 
 
@@ -167,3 +170,18 @@ def test_others_get_fewer_slots_while_a_spared_class_is_late() -> None:
     assert rig.desk.withheld == 1
     rig.period(LIGHT_AND_HEAVY, delay_s=0.5)
     assert rig.desk.withheld == 0
+
+
+def test_a_cost_that_may_be_nothing_does_not_make_a_class_shed() -> None:
+    rig = Rig()
+    rig.certainty = 0.0
+    settled(rig, {"gold": 5_000, "bronze": 100})
+    assert rig.plant.classes["gold"].spared
+
+
+def test_a_late_class_is_not_slowed() -> None:
+    rig = Rig()
+    settled(rig, LIGHT_AND_HEAVY, {"bronze": 1_000})
+    assert rig.plant.classes["gold"].interval_s > 0.0
+    rig.period(LIGHT_AND_HEAVY, {"bronze": 1_000}, delay_s=1.9)
+    assert rig.plant.classes["gold"].interval_s == 0.0

@@ -33,6 +33,7 @@ class Balancer:
         self._cycle_periods = cycle_periods
         self._periods = 0
         self._shed: dict[str, int] = {}
+        self._used: dict[str, float] = {}  # of the target, by the last delay that was measured
 
     def use(self, policy: str) -> None:
         """The policy of the next cycles; with `none` nobody lends and nobody is slowed."""
@@ -46,6 +47,8 @@ class Balancer:
         """What was decided, when a cycle has ended; otherwise nothing."""
         for name, measurement in measurements.items():
             self._shed[name] = self._shed.get(name, 0) + measurement.shed_tuples
+            if measurement.delay_s is not None:
+                self._used[name] = measurement.delay_s / measurement.target.delay_s
         self._make_room(measurements)
         self._periods += 1
         if self._periods < self._cycle_periods:
@@ -83,6 +86,7 @@ class Balancer:
                 quota=self._dispatcher.quotas[name],
                 original=originals[name],
                 sheds=shed.get(name, 0) > 0,
+                late=self._used.get(name, 0.0) > LATE,
                 gates=self._plant.loads(name),
                 lend=c.lend,
             )

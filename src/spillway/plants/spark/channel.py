@@ -41,6 +41,7 @@ class GateReport:
     batches: tuple[BatchRecord, ...]  # finished since the last report
     fixed_s: float = 0.0  # o and c as the gate has learned them; 0 while unknown
     cost_s: float = 0.0
+    least_cost_s: float = 0.0  # what c is at least
     reason: str = ""  # of the decision that the gate made last
     wait_s: float = 0.0  # how long the answer may be held back until this gate may start
 

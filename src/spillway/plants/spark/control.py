@@ -108,6 +108,7 @@ class SparkPlant:
                     rate_per_s=self._rate_per_s(report),
                     fixed_s=report.fixed_s,
                     cost_s=report.cost_s,
+                    least_cost_s=report.least_cost_s,
                 )
                 for report in self._last_report.values()
                 if report.class_name == class_name and report.fixed_s > 0.0

@@ -138,6 +138,7 @@ class Decider:
                 batches=tuple(self._unreported),
                 fixed_s=self.costs.fixed_s if self.costs else 0.0,
                 cost_s=self.costs.kept_s + self.costs.scanned_s if self.costs else 0.0,
+                least_cost_s=self._control.least_cost_s,
                 reason=previous.rule.reason,
                 wait_s=wait_s,
             )

@@ -63,6 +63,10 @@ class OwnControl:
             return None
         return Costs(fixed_s=model.overhead_s, kept_s=model.cost_s, scanned_s=model.scan_s)
 
+    @property
+    def least_cost_s(self) -> float:
+        return self._model.least_cost_s
+
     def batch_ended(self, record: BatchRecord, delay_s: float | None) -> None:
         self._model.learn(record)
         if self._period is None:
