@@ -45,6 +45,7 @@ class _Running:
 
     end: Encoded
     planned_s: float  # monotonic
+    looked_s: float = 0.0  # what a shedder's look at the data took before that
     shown: bool = False
     learnable: bool = True  # a replayed batch includes the restart: it teaches nothing
 
@@ -77,6 +78,7 @@ class Planner:
         )
         self._log: Log | None = None
         self._shedding: Shedding | None = None
+        self._looked_s = 0.0
         self._pace: Pace | None = None
         self._running: _Running | None = None
         self._completed_seq: int | None = None
@@ -108,7 +110,7 @@ class Planner:
         if self._instances is not None:
             planned = replace(planned, instances=self._instances.version())
         end = encode(planned)
-        self._running = _Running(end=end, planned_s=self._busy_s)
+        self._running = _Running(end=end, planned_s=self._busy_s, looked_s=self._looked_s)
         return end
 
     def shown(self, start: Encoded, end: Encoded) -> Offset | None:
@@ -199,7 +201,7 @@ class Planner:
         now_s = self._clock.now_s()
         if self._gate.trigger_s is None:
             self._triggers.asked(now_s)
-            return self._elapsed() - running.planned_s, now_s
+            return self._elapsed() - running.planned_s + running.looked_s, now_s
         assert self._gate.checkpoint is not None
         ended_s = committed_s(Path(self._gate.checkpoint)) or now_s
         return max(1e-3, ended_s - previous.planned_us / 1e6), ended_s
@@ -273,8 +275,10 @@ class Planner:
         )
         share = choice.share
         if self._shedding is not None and not self._gate.dry_run:
-            led = None if self._joint is None else self._joint.share(self._elapsed())
+            begun_s = self._elapsed()
+            led = None if self._joint is None else self._joint.share(begun_s)
             offset = self._shedding.selected(offset, previous, led)
+            self._looked_s = self._elapsed() - begun_s
             share = self._shedding.share(offset, share)
         if self._joint is not None:
             self._joint.planned(self._elapsed(), offset, share)
