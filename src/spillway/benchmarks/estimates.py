@@ -134,7 +134,10 @@ def run(setup: BenchSetup) -> BenchReport:
         setup.progress(f"keeping {fraction:.0%}", number / len(KEEP_FRACTIONS))
         results += _fraction(fraction, trials, rng)
     return BenchReport(
-        results=results, tables=(_table(results),), failures=tuple(_failures(results, setup.quick))
+        results=results,
+        tables=(_table(results),),
+        details=_details(results),
+        failures=tuple(_failures(results, setup.quick)),
     )
 
 
@@ -149,6 +152,20 @@ def _fraction(fraction: float, trials: int, rng: np.random.Generator) -> Iterato
             tallies["strata"].add(stream, _strata(stream, fraction, seed))
     for name, tally in tallies.items():
         yield from tally.results(name, fraction)
+
+
+def _details(results: list[dict[str, Any]]) -> dict[str, Any]:
+    """The two claims in a few figures."""
+    uniform = [r for r in results if r["shedder"] == "uniform"]
+    strata = [r for r in results if r["shedder"] == "strata"]
+    found = [r["coverage"] for r in uniform]
+    pairs = zip(strata, uniform, strict=True)
+    ratios = [s["mean_relative_error"] / u["mean_relative_error"] for s, u in pairs]
+    return {
+        "confidence": CONFIDENCE,
+        "uniform_coverage": {"least": min(found), "most": max(found)},
+        "strata_error_over_uniform_error": {"least": min(ratios), "most": max(ratios)},
+    }
 
 
 def _failures(results: list[dict[str, Any]], quick: bool) -> Iterator[str]:
