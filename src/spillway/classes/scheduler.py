@@ -67,3 +67,5 @@ class ClassScheduler:
         rounds = min(int(-self._account_s[name] // pay_s[name]) + 1 for name in paying)
         for name in candidates:
             self._account_s[name] += rounds * pay_s[name]
+        if not any(self._account_s[name] > 0.0 for name in candidates):
+            self._pay(candidates)  # rounding left the account at zero: one more round

@@ -62,3 +62,10 @@ def test_nobody_ready_means_nobody_runs_and_a_zero_quota_still_uses_an_idle_mach
     scheduler = ClassScheduler({"one": 1.0, "two": 0.0})
     assert scheduler.next([]) is None
     assert scheduler.next(["two"]) == "two"
+
+
+def test_an_account_that_rounding_leaves_at_zero_is_paid_once_more() -> None:
+    scheduler = ClassScheduler({"a": 0.25}, round_s=0.02)
+    for _ in range(5):
+        assert scheduler.next(["a"]) == "a"
+        scheduler.charge("a", 0.02)  # four rounds of 0.005 s bring it back to exactly zero
