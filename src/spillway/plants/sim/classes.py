@@ -7,10 +7,12 @@ from typing import Any
 from spillway.classes.balance import ClassLoad, GateLoad, balance
 from spillway.classes.capacity import Policy, original_shares
 from spillway.classes.dilos import new_headroom
+from spillway.classes.parts import spare_shared as spared_parts
 from spillway.errors import SpillwayError, require
 from spillway.model import Decision, Measurement, Target
 from spillway.plants.sim.class_turns import ROUND_S, ClassTurns
 from spillway.plants.sim.engine import NetworkPlant
+from spillway.plants.sim.inputs import Input
 from spillway.plants.sim.network import Network
 from spillway.ports import LoadManager
 
@@ -37,7 +39,9 @@ class ClassPlant(NetworkPlant):
     At the start every load manager is told its class's share as headroom. With a policy, the
     shares move every `cycle_periods` control periods, by the usage u = L / L_C of every class (L
     is the mean offered load of the cycle, L_C what its load manager believes in), and every load
-    manager is told its new headroom (thesis eq. 6.1).
+    manager is told its new headroom (thesis eq. 6.1). With `batching`, a class is taken to need
+    what it would in full batches: it is slowed until it runs them, as far as its target allows.
+    With `spare_shared`, a class sheds what lower classes read as well only after its own part.
     """
 
     def __init__(
@@ -49,6 +53,7 @@ class ClassPlant(NetworkPlant):
         policy: Policy | None = None,
         cycle_periods: int = 10,
         batching: bool = True,
+        spare_shared: bool = False,
         round_s: float = ROUND_S,
         **settings: Any,
     ) -> None:
@@ -65,6 +70,10 @@ class ClassPlant(NetworkPlant):
         self._cycle = {name: _Cycle() for name in classes}
         self._unanswered: set[str] = set()
         self._tell(self.quotas)
+        self._part_inputs = self._shared_inputs() if spare_shared else []
+        for source in self._part_inputs:
+            source.gate = f"{source.class_name} shared"
+            self._keep(source.gate, 1.0)
         self.quota_history: list[tuple[float, Mapping[str, float]]] = [(0.0, dict(self.quotas))]
 
     @property
@@ -90,12 +99,41 @@ class ClassPlant(NetworkPlant):
 
     def actuate(self, class_name: str, decision: Decision) -> None:
         super().actuate(class_name, decision)
+        self._keep_in_parts(class_name)
         if decision.headroom is not None:
             self._believed[class_name] = decision.headroom
         self._unanswered.discard(class_name)
         cycle_ended = self._cycle[class_name].periods >= self._cycle_periods
         if cycle_ended and not self._unanswered and self._policy is not None:
             self._redistribute(self._policy)
+
+    def _shared_inputs(self) -> list[Input]:
+        """Streams from which something reaches another class."""
+        operators, shared = self.network.operators, set[str]()
+        for operator in reversed(operators):
+            readers = self.network.readers(operator.name)
+            if any(
+                operators[r].class_name != operator.class_name or operators[r].name in shared
+                for r in readers
+            ):
+                shared.add(operator.name)
+        return [
+            source
+            for source in self.inputs
+            if any(operators[r].name in shared for r in self.network.readers(source.name))
+        ]
+
+    def _keep_in_parts(self, class_name: str) -> None:
+        """A class that sheds in parts sheds first what nobody else reads."""
+        shared = [source for source in self._part_inputs if source.class_name == class_name]
+        if not shared:
+            return
+        shared_s = sum(source.load_s for source in shared)
+        all_s = sum(source.load_s for source in self.inputs if source.class_name == class_name)
+        keep = self.classes[class_name].keep_fraction
+        own, common = spared_parts(keep, all_s - shared_s, shared_s, 1.0 - self.engine.max_shed)
+        self._keep(class_name, own)
+        self._keep(shared[0].gate, common)
 
     def _redistribute(self, policy: Policy) -> None:
         old, originals = dict(self.quotas), self._originals()

@@ -199,7 +199,7 @@ class NetworkPlant:
         return True
 
     def _open_timeline(self, until_s: float) -> None:
-        parts = [i.admit_until(until_s, self._rules[i.class_name]) for i in self.inputs]
+        parts = [i.admit_until(until_s, self._rules[i.gate]) for i in self.inputs]
         kept = np.sort(np.concatenate([part[0] for part in parts]))
         dropped = np.sort(np.concatenate([part[1] for part in parts]))
         for source, part in zip(self.inputs, parts, strict=True):
@@ -325,7 +325,10 @@ class NetworkPlant:
         elif isinstance(action, KeepFraction):
             fraction = min(1.0, max(1.0 - self.engine.max_shed, action.fraction))
             state.keep_fraction = fraction
-            self._rules[class_name] = UniformRule(keep_ppm=round(fraction * PPM), seed=self._seed)
+            self._keep(class_name, fraction)
+
+    def _keep(self, gate: str, fraction: float) -> None:
+        self._rules[gate] = UniformRule(keep_ppm=round(fraction * PPM), seed=self._seed)
 
     def _keep_of_backlog(self, state: ClassState, inputs: list[Input], action: Action) -> None:
         """Keep a random choice of what waits in the input buffers; every tuple is looked at."""

@@ -21,6 +21,8 @@ class Input:
     def __init__(self, name: str, class_name: str, times_s: Floats, ids: Ints, partition: int):
         self.name = name
         self.class_name = class_name
+        self.gate = class_name  # whose rule holds; differs where a class sheds in parts
+        self.load_s = 0.0  # offered in the last period
         self.times_s = times_s
         self.ids = ids
         self.partition = partition

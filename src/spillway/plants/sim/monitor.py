@@ -104,7 +104,9 @@ class Monitor:
         inputs = self._inputs[state.name]
         counts = [source.since_last() for source in inputs]
         entry_s = [self._entry_s(source, coefficients) for source in inputs]
-        offered_s = sum(c.offered * e for c, e in zip(counts, entry_s, strict=True))
+        for source, count, cost_s in zip(inputs, counts, entry_s, strict=True):
+            source.load_s = count.offered * cost_s
+        offered_s = sum(source.load_s for source in inputs)
         admitted_s = sum(c.admitted * e for c, e in zip(counts, entry_s, strict=True))
         offered = sum(count.offered for count in counts)
         rate = 1.0 / period_s if period_s > 0.0 else 0.0
