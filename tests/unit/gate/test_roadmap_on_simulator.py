@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spillway.benchmarks.registry import BenchSetup
-from spillway.benchmarks.roadmap import UTILISATION, sim_case, inflow_of
+from spillway.benchmarks.roadmap import UTILISATION, inflow_of, sim_case
 from spillway.gate.roadmap import load_of
 from spillway.plants.sim.network import Network, Operator, load_coefficient
 
