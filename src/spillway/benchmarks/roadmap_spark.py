@@ -45,7 +45,7 @@ def run_spark(
     setup: BenchSetup, weights: Mapping[str, float]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Costs first, then both policies by turns: what the machine does meanwhile falls on both."""
-    warm_s, measured_s, rounds = (3.0, 8.0, 1) if setup.quick else (4.0, 12.0, 3)
+    warm_s, measured_s, rounds = (3.0, 8.0, 1) if setup.quick else (4.0, 12.0, 2)
     bench = Bench()
     try:
         setup.progress("Spark: warming up", 0.1)
