@@ -40,7 +40,8 @@ class ClassPlant(NetworkPlant):
     shares move every `cycle_periods` control periods, by the usage u = L / L_C of every class (L
     is the mean load offered in the cycle, L_C the class's quota), and every load manager is told
     its new headroom (thesis eq. 6.1). With `batching`, a class is taken to need what it would in
-    full batches: it is slowed until its batches are that long, as far as its target allows. With `spare_shared`, a class sheds what lower classes read as well only after its own part.
+    full batches: it is slowed until its batches are that long, as far as its target allows. With
+    `spare_shared`, a class sheds what lower classes read as well only after its own part.
     """
 
     def __init__(
