@@ -251,7 +251,7 @@ class Application:
         options |= {
             "source": stream.source or "",
             "delay": service_class.delay,
-            "manager": service_class.manager if service_class.manager in AT_THE_GATE else "none",
+            "manager": _own_manager(service_class),
             "period": self.flow.control.period,
             "policy": stream.policy,
             "dry_run": _text(query.dry_run),
@@ -336,6 +336,11 @@ class Application:
             delay_s=sum(b.mean_delay_s * b.kept_tuples for b in recent) / kept,
             target_s=self.plant.classes[query.class_name].target.delay_s,
         )
+
+
+def _own_manager(service_class: ServiceClass) -> str:
+    """What the gate runs by itself. For a law of the loop that is the fallback without a loop."""
+    return service_class.manager if service_class.manager in AT_THE_GATE else "predictive"
 
 
 def _interval(duration: str) -> str:
