@@ -129,9 +129,22 @@ def test_a_window_keeps_its_fate_while_decisions_change() -> None:
         held = [Held(window=w, tuples=100) for w in (window - 1, window) if w >= 0]
         selection = windows.decided(selection, held, int(PPM * (0.2 + 0.6 * (step % 7) / 7)), 3)
         for h in held:
-            fates.setdefault(h.window, set()).add(h.window in dict(selection.windows))
+            fates.setdefault(h.window, set()).add(dict(selection.windows)[h.window] > 0)
     assert all(len(found) == 1 for found in fates.values())
     assert {next(iter(found)) for found in fates.values()} == {True, False}
+
+
+def test_a_late_window_that_nobody_saw_before_is_not_lost_for_that() -> None:
+    selection = Selection(shedder="windows", column="t", length_us=1_000_000)
+    for window in (10, 11, 8, 12):
+        selection = windows.decided(selection, [Held(window=window, tuples=50)], PPM, 1)
+        assert selection.kept_tuples == 50
+    full = [Held(window=w, tuples=1) for w in range(100, 100 + 2 * windows.REMEMBERED)]
+    selection = windows.decided(selection, full, PPM, 1)
+    assert {h.window for h in full} <= dict(selection.windows).keys()
+    selection = windows.decided(selection, [Held(window=999, tuples=1)], PPM, 1)
+    assert len(selection.windows) == windows.REMEMBERED
+    assert windows.decided(selection, [Held(window=9, tuples=50)], PPM, 1).kept_tuples == 0
 
 
 def test_a_rows_window_is_spark_s_window() -> None:

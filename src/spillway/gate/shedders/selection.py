@@ -27,8 +27,7 @@ class Selection:
     time_column: str = ""  # key: whose time turns the epochs
     length_us: int = 0  # key: an epoch; windows: a window
     limit_ppm: int = 1_000_000  # key: keys placed below this are kept
-    windows: tuple[tuple[int, int], ...] = ()  # kept windows and their inclusion probability, ppm
-    newest_window: int = -1  # windows up to this one have been decided
+    windows: tuple[tuple[int, int], ...] = ()  # decided windows and their chance in ppm; 0: gone
     window_tuples: int = 0  # what a window holds, about
     kept_tuples: int = 0  # of this batch, where it was counted
     owed_tuples: int = 0  # decided minus kept, of all batches so far
@@ -51,7 +50,6 @@ def encode_selection(selection: Selection) -> dict[str, Any]:
         "length_us": selection.length_us,
         "limit_ppm": selection.limit_ppm,
         "windows": [list(window) for window in selection.windows],
-        "newest_window": selection.newest_window,
         "window_tuples": selection.window_tuples,
         "kept_tuples": selection.kept_tuples,
         "owed_tuples": selection.owed_tuples,

@@ -19,7 +19,7 @@ from spillway.gate.shedders.hashing import Indexes, microseconds, places_ppm, sa
 from spillway.gate.shedders.kept import Kept
 from spillway.gate.shedders.selection import Selection
 
-REMEMBERED = 256  # kept windows; later tuples of older ones are gone with their watermark
+REMEMBERED = 128  # decided windows; what comes still later for older ones is gone
 
 
 def keep(rows: Any, selection: Selection) -> Kept:
@@ -47,27 +47,33 @@ class Held:
 
 def decided(selection: Selection, held: Iterable[Held], keep_ppm: int, seed: int) -> Selection:
     """The selection for the next batch: fates of windows that are new, counts of what stays."""
-    fates, newest = dict(selection.windows), selection.newest_window
+    fates = dict(selection.windows)
+    oldest = min(fates) if len(fates) >= REMEMBERED else None
     owed, kept = float(selection.owed_tuples), 0
     ordered = sorted(held, key=lambda h: h.window)
     size = max([selection.window_tuples, *(h.tuples for h in ordered)], default=1)
     for h in ordered:
-        if h.window > newest:
-            newest = h.window
+        if h.window not in fates and (oldest is None or h.window > oldest):
             chance = PPM if keep_ppm == PPM else _chance_ppm(keep_ppm, owed, size)
-            if _lot_ppm(h.window, seed) < chance:
-                fates[h.window] = chance
-        stays = h.tuples if h.window in fates else 0
+            fates[h.window] = chance if _lot_ppm(h.window, seed) < chance else 0
+        stays = h.tuples if fates.get(h.window, 0) > 0 else 0
         kept += stays
         owed += h.tuples * keep_ppm / PPM - stays
     return replace(
         selection,
-        windows=tuple(sorted(fates.items()))[-REMEMBERED:],
-        newest_window=newest,
+        windows=_remembered(fates, ordered),
         window_tuples=_typical(selection, ordered, size),
         kept_tuples=kept,
         owed_tuples=round(max(-2.0 * size, min(2.0 * size, owed))),
     )
+
+
+def _remembered(fates: dict[int, int], held: list[Held]) -> tuple[tuple[int, int], ...]:
+    """The newest fates, and those of all windows that this batch has tuples of."""
+    here = {h.window for h in held}
+    spare = [window for window in sorted(fates) if window not in here]
+    gone = set(spare[: max(0, len(fates) - REMEMBERED)])
+    return tuple((window, fates[window]) for window in sorted(fates) if window not in gone)
 
 
 def _chance_ppm(keep_ppm: int, owed: float, size: int) -> int:
