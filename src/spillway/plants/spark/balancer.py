@@ -6,12 +6,15 @@ from spillway.classes.balance import Balance, ClassLoad, balance
 from spillway.classes.capacity import original_shares
 from spillway.classes.dilos import new_headroom
 from spillway.classes.policies import make_policy
-from spillway.model import Measurement
+from spillway.model import Measurement, Target
 from spillway.plants.spark.control import SparkPlant
 from spillway.plants.spark.dispatch import Dispatcher
 from spillway.queries.flow import ServiceClass
 
-LATE, EARLY = 0.75, 0.5  # of the target
+# The part of a target above which a class counts as late: a quantile leaves less room for a batch
+# that takes longer than usual. Below EARLY of that part, others get their slots back.
+LATE = {"mean": 0.85, "p95": 0.75, "p99": 0.6}
+EARLY = 0.7
 
 
 class Balancer:
@@ -33,7 +36,7 @@ class Balancer:
         self._cycle_periods = cycle_periods
         self._periods = 0
         self._shed: dict[str, int] = {}
-        self._used: dict[str, float] = {}  # of the target, by the last delay that was measured
+        self._used: dict[str, float] = {}  # of what its target leaves, by the last measured delay
 
     def use(self, policy: str) -> None:
         """The policy of the next cycles; with `none` nobody lends and nobody is slowed."""
@@ -48,7 +51,7 @@ class Balancer:
         for name, measurement in measurements.items():
             self._shed[name] = self._shed.get(name, 0) + measurement.shed_tuples
             if measurement.delay_s is not None:
-                self._used[name] = measurement.delay_s / measurement.target.delay_s
+                self._used[name] = _used(measurement.delay_s, measurement.target)
         self._make_room(measurements)
         self._periods += 1
         if self._periods < self._cycle_periods:
@@ -59,17 +62,17 @@ class Balancer:
     def _make_room(self, measurements: Mapping[str, Measurement]) -> None:
         """Fewer batches of other classes at once while a class that is spared comes late.
 
-        One slot is withheld in a period in which its delay is above 3/4 of the target, and one is
-        given back in a period in which all such classes are below half of theirs. A target below
-        the fixed price of a batch counts for nothing: room would not help.
+        One slot is withheld in a period in which it is late, and one is given back in a period in
+        which all such classes are early. A target below the fixed price of a batch counts for
+        nothing: room would not help.
         """
         used = [
-            measurement.delay_s / measurement.target.delay_s
+            _used(measurement.delay_s, measurement.target)
             for name, measurement in measurements.items()
             if self._plant.classes[name].spared and measurement.delay_s is not None
             if all(g.fixed_s < measurement.target.delay_s for g in self._plant.loads(name))
         ]
-        if used and max(used) > LATE:
+        if used and max(used) > 1.0:
             self._dispatcher.withhold(self._dispatcher.withheld + 1)
         elif not used or max(used) < EARLY:
             self._dispatcher.withhold(self._dispatcher.withheld - 1)
@@ -86,7 +89,7 @@ class Balancer:
                 quota=self._dispatcher.quotas[name],
                 original=originals[name],
                 sheds=shed.get(name, 0) > 0,
-                late=self._used.get(name, 0.0) > LATE,
+                late=self._used.get(name, 0.0) > 1.0,
                 gates=self._plant.loads(name),
                 lend=c.lend,
             )
@@ -101,3 +104,7 @@ class Balancer:
             state.headroom = new_headroom(headroom, max(load.quota, 1e-9), new.quota)
         self._dispatcher.set_quotas({name: d.quota for name, d in decided.items()})
         return decided
+
+
+def _used(delay_s: float, target: Target) -> float:
+    return delay_s / (LATE[target.statistic] * target.delay_s)
