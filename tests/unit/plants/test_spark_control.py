@@ -232,3 +232,10 @@ def test_a_plant_knows_how_long_a_class_has_been_silent() -> None:
     clock.advance(7.0)
     spark.answer(replace(report(107.0), offered_tuples=1))
     assert spark.silent_s("gold") == pytest.approx(7.0)
+
+
+def test_a_fixed_share_is_obeyed_by_a_spared_class_as_well() -> None:
+    spark = plant(ManualClock(), at_gate=True)
+    spark.classes["gold"].spared = True
+    spark.classes["gold"].can_be_spared = False
+    assert spark.answer(report()).action is None

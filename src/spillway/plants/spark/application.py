@@ -112,8 +112,14 @@ class Application:
             slots=batches_in_flight(slots, len(self.classes)),
             first=self._highest() if len(self.classes) > 1 else None,
         )
+        lowest = min(c.priority for c in self.classes.values())
         states = {
-            name: ClassState(target=Target.parse(c.delay), decides_at_gate=c.manager in AT_THE_GATE)
+            name: ClassState(
+                target=Target.parse(c.delay),
+                decides_at_gate=c.manager in AT_THE_GATE,
+                spared=c.priority > lowest,  # until its load is known
+                can_be_spared=c.manager == "predictive",
+            )
             for name, c in self.classes.items()
         }
         self.plant = SparkPlant(states, dispatcher, self._clock)

@@ -51,6 +51,7 @@ class ClassState:
     headroom: float | None = None
     interval_s: float = 0.0  # shortest time between the starts of a gate's batches
     spared: bool = False  # its load is within its share: it sheds nothing
+    can_be_spared: bool = True  # not where the flow itself fixes what is kept
     period: _Period = field(default_factory=_Period)
     rates_per_s: dict[str, float] = field(default_factory=dict)  # offered, per gate
     last_tuple_s: float | None = None  # when a report showed a new tuple
@@ -210,7 +211,7 @@ def _ordered(state: ClassState) -> dict[str, Any]:
     """What the loop wants from a gate; nothing when the gate decides at every batch."""
     if not state.decides_at_gate:
         return {"action": state.action, "reason": state.reason}
-    if state.spared:
+    if state.spared and state.can_be_spared:
         return {"action": ADMIT_ALL, "reason": "the class's load is within its share"}
     return {}
 
