@@ -33,7 +33,7 @@ def test_sql_and_formulas_agree(spark: SparkSession) -> None:
     weight[group == 7] = 1.0
     value = rng.lognormal(0.0, 0.8, rows) - 1.0 * (group == 2) * 5.0
     place = np.sort(rng.choice(9000, rows, replace=False))
-    known = np.where(rng.random(rows) < 0.5, value, np.nan)
+    known = np.where((rng.random(rows) < 0.5) & (group != 6), value, np.nan)
     frame = pd.DataFrame(
         {"g": group, "x": value, "y": known, "_weight": weight, "_place": place}
     ).assign(y=lambda f: f["y"].astype(object).where(f["y"].notna(), None))

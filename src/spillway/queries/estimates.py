@@ -13,7 +13,7 @@ from statistics import NormalDist
 from sqlglot import exp
 
 from spillway.errors import SpillwayError
-from spillway.queries.estimates_numbers import LEAST_KEPT
+from spillway.queries.estimates_numbers import LEAST_EFFECTIVE, LEAST_KEPT
 from spillway.queries.sql import TIME_WINDOW, parse, text_of
 
 WEIGHT, PLACE, SEEN = "_weight", "_place", "_seen"
@@ -164,7 +164,7 @@ def _assembled(tree: exp.Select, outputs: list[_Output], z: float) -> str:
         sums += parts.sums()
         steps += parts.steps()
         shown += parts.shown()
-    sums.append(f"COUNT(1) / SUM({WEIGHT}) AS {SEEN}")
+    sums.append(f"COUNT(1) / NULLIF(SUM({WEIGHT}), 0D) AS {SEEN}")
     raw.set("expressions", [exp.column("spillway_sums")])
     inner = text_of(raw).replace("spillway_sums", ", ".join(sums), 1)
     derived = ", ".join(["*", *steps])
@@ -239,7 +239,10 @@ class _Parts:
 
 
 # NULL where there are too few tuples for bounds; everything that follows is NULL with it.
-_K = f"CASE WHEN {{n}} >= {LEAST_KEPT} THEN {{w}} * {{w}} / {{ww}} END"
+_K = (
+    f"CASE WHEN {{n}} >= {LEAST_KEPT} AND {{w}} * {{w}} >= {LEAST_EFFECTIVE} * {{ww}}"
+    " THEN {w} * {w} / {ww} END"
+)
 
 _COUNT_STEPS = {
     "c": "{ww} / NULLIF({w}, 0D) - 1",
@@ -258,7 +261,7 @@ _AVG_STEPS = {
     "df": "GREATEST(4D, ({k} - 1) / (1 + GREATEST(0D, {e}) / 2))",
     "t": "{z} + {t1} / {df} + {t2} / ({df} * {df}) + {t3} / ({df} * {df} * {df})",
     "gk": "{g} * SQRT({k} - 1) / ({k} - 2)",
-    "u": "SQRT(GREATEST(0D, 1 - {n} / {w}))",
+    "u": "SQRT(GREATEST(0D, 1 - {n} / NULLIF({w}, 0D)))",
     "ga": "{gk} * {u}",
     "gb": "CASE WHEN {u} > 0 THEN {gk} * (2 * {u} * {u} - 1) / {u} ELSE 0D END",
     "sh": "GREATEST(-{t}, LEAST({t}, {ga} / 2 - ({gb} - 3 * {ga}) * ({zz} - 1) / 6))",

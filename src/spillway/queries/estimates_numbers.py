@@ -17,7 +17,8 @@ sums over them, W = sum w and c = sum w (w - 1) / W (with one weight for all, c 
 - sum: W m, bounds from those of count and avg, whose errors are uncorrelated (MOVER: each side's
   distances are added in quadrature, so that the count's asymmetry is kept).
 
-With fewer than LEAST_KEPT kept tuples there are no bounds, unless nothing was shed.
+With fewer than LEAST_KEPT kept tuples, or k < LEAST_EFFECTIVE, there are no bounds, unless nothing
+was shed.
 """
 
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 LEAST_KEPT = 20
+LEAST_EFFECTIVE = 10  # a few heavy weights among many light ones say as little as few tuples
 Floats = npt.NDArray[np.float64]
 
 
@@ -105,7 +107,8 @@ def estimates(s: Sums, z: float, least_kept: int = LEAST_KEPT) -> Estimates:
         count = _count(s, z)
         avg = _avg(s, z)
         total = _sum(count, avg)
-    enough = (s.kept >= least_kept) | (s.ww <= s.w)
+    enough = (s.kept >= least_kept) & (s.w * s.w >= LEAST_EFFECTIVE * s.ww)
+    enough |= s.ww <= s.w
     return Estimates(
         count=_masked(count, enough), sum=_masked(total, enough), avg=_masked(avg, enough)
     )
