@@ -83,7 +83,7 @@ def test_a_running_query_tells_the_truth_within_its_bounds(
         rate="20000",
         columns=columns,
         weight="true",
-        place="true",
+        PLACE="true",  # options ignore case
         heartbeat="event_time",
         manager="fixed",
         min_keep="0.001",

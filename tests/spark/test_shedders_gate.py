@@ -32,7 +32,7 @@ def run(spark: SparkSession, place: Place, **options: str) -> pa.Table:
         rate="60000",
         columns=COLUMNS,
         weight="true",
-        place="true",
+        PLACE="true",  # options ignore case
         heartbeat="event_time",
         manager="fixed",
         poll="500ms",
