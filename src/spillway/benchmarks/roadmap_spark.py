@@ -17,15 +17,15 @@ from spillway.queries.costs_by_query import QueryCosts, SeenBatch, fit_query_cos
 
 TARGET = Target(delay_s=2.0)
 OVERLOADS = (2.0, 4.0)
-HASHES = 20  # rounds of SHA-256 make the expensive query
+HASHES = 8  # rounds of SHA-256 make the expensive query
 EVERYTHING = "alerts:1000000,scores:1000000"
 CALIBRATION = (  # masks, most tuples of a batch
-    (EVERYTHING, 40_000),
-    (EVERYTHING, 200_000),
-    ("alerts:1000000,scores:0", 600_000),
-    ("alerts:0,scores:1000000", 200_000),
+    (EVERYTHING, 4_000),
+    (EVERYTHING, 60_000),
+    ("alerts:1000000,scores:0", 60_000),
+    ("alerts:0,scores:1000000", 60_000),
 )
-CALIBRATION_RATE_PER_S = 4_000_000  # more than any of these runs keeps
+CALIBRATION_RATE_PER_S = 2_000_000  # more than any of these runs keeps
 
 
 def fused(rows: DataFrame) -> DataFrame:
@@ -49,7 +49,7 @@ def run_spark(
     bench = Bench()
     try:
         setup.progress("Spark: warming up", 0.1)
-        _masked_batches(bench, EVERYTHING, 200_000, 25.0)
+        _masked_batches(bench, EVERYTHING, 60_000, 20.0)
         setup.progress("Spark: costs of the queries", 0.2)
         costs = _measured_costs(bench, 5.0 if setup.quick else 8.0)
         rows = []
@@ -137,7 +137,7 @@ def _masked_batches(bench: Bench, masks: str, most: int, seconds: float) -> list
     """Batches of a run in which `most` binds, without the first ones."""
     options = {"rate": str(CALIBRATION_RATE_PER_S), "masks": masks, "max_batch": str(most)}
     run = bench.start(gate(**options, delay="10s"), fused)
-    run.for_batches(6)
+    run.for_batches(4)
     batches = run.for_seconds(seconds)
     run.stop()
     return [found for batch in batches if (found := seen_batch(batch)) is not None]
