@@ -103,9 +103,27 @@ def masks_of(
 ) -> Masks:
     """The mask of every position in [start, stop); zero: the gate drops it."""
     masks = np.zeros(max(0, stop - start), dtype=np.int64)
-    for bit, rule in enumerate(query_rules(gate, shares)):
-        masks |= keep_mask(start, stop, rule, partition).astype(np.int64) << bit
+    for rule, bits in _bits(gate, shares).items():
+        masks |= keep_mask(start, stop, rule, partition) * np.int64(bits)
     return masks
+
+
+def possible_masks(gate: UniformRule, shares: Sequence[QueryShare]) -> tuple[int, ...]:
+    """All masks that rows can have: samples are nested, so no more than there are queries."""
+    found, bits = [], 0
+    for rule, own in sorted(_bits(gate, shares).items(), key=lambda item: -item[0].keep_ppm):
+        bits |= own
+        if rule.keep_ppm > 0:
+            found.append(bits)
+    return tuple(found)
+
+
+def _bits(gate: UniformRule, shares: Sequence[QueryShare]) -> dict[UniformRule, int]:
+    """Queries with one rule are one sample: their bits together."""
+    bits: dict[UniformRule, int] = {}
+    for bit, rule in enumerate(query_rules(gate, shares)):
+        bits[rule] = bits.get(rule, 0) | 1 << bit
+    return bits
 
 
 def count_seen(

@@ -11,6 +11,7 @@ from spillway.gate.masks import (
     count_seen,
     masks_of,
     parse_shares,
+    possible_masks,
     predicate,
     query_rules,
     shares_of,
@@ -40,6 +41,7 @@ def test_samples_are_nested_inside_the_gates_own_and_counts_are_exact(
     gate = UniformRule(keep_ppm=keep_ppm, seed=seed)
     masks = masks_of(start, start + tuples, gate, queries, partition=3)
     np.testing.assert_array_equal(masks != 0, keep_mask(start, start + tuples, gate, 3))
+    assert set(masks.tolist()) <= {0, *possible_masks(gate, queries)}
     counts = count_seen(start, start + tuples, gate, queries, partition=3)
     seen = {share.name: (masks >> bit) & 1 == 1 for bit, share in enumerate(queries)}
     assert {name: int(rows.sum()) for name, rows in seen.items()} == counts
@@ -63,6 +65,11 @@ def test_a_query_gets_its_share_to_within_a_slot_of_a_block(
 def test_a_query_without_a_share_sees_nothing() -> None:
     masks = masks_of(0, 4096, UniformRule(keep_ppm=PPM), parse_shares("a:1000000,b:0"))
     assert set(masks.tolist()) == {1}
+
+
+def test_there_are_no_more_masks_than_different_shares() -> None:
+    queries = parse_shares("a:250000,b:1000000,c:250000,d:0")
+    assert possible_masks(UniformRule(keep_ppm=PPM), queries) == (0b0010, 0b0111)
 
 
 def test_shares_survive_being_written_and_read() -> None:

@@ -18,7 +18,7 @@ from pyspark.sql.types import (
 from spillway.clock import WallClock
 from spillway.errors import SpillwayError
 from spillway.gate.masks import COLUMN as QUERIES
-from spillway.gate.masks import EVERY_QUERY, masks_of
+from spillway.gate.masks import EVERY_QUERY, masks_of, possible_masks
 from spillway.gate.rules import Stretch
 from spillway.gate.shedders.blocks import keep, read_block, spans
 from spillway.logs import catalog
@@ -186,8 +186,10 @@ def _chunks(stretch: Stretch, part: Slice) -> Iterator[tuple[Span, Any, int]]:
 
 
 def _by_mask(piece: Stretch, part: Slice) -> Iterator[tuple[int, Any]]:
-    """Positions to read by mask; samples are nested, so there are no more masks than queries."""
+    """Positions to read, mask by mask."""
     rule = part.rule
     masks = masks_of(piece.read, piece.stop, rule.sampling, rule.shares, piece.partition)
-    for mask in np.unique(masks[masks != 0]).tolist():
-        yield mask, piece.read + np.flatnonzero(masks == mask)
+    for mask in possible_masks(rule.sampling, rule.shares):
+        wanted = piece.read + np.flatnonzero(masks == mask)
+        if wanted.size:
+            yield mask, wanted
