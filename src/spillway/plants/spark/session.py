@@ -22,9 +22,12 @@ _CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
 
 _QUIET = Path(__file__).parent / "log4j2.properties"
 
+_LOCAL_FILES = "spark.hadoop.fs.file.impl"
+_STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
+
 LOCAL_PROFILE: Mapping[str, str] = {
     # No .crc file beside every small file, no rename through the file context.
-    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    _LOCAL_FILES: "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.sql.streaming.checkpointFileManagerClass": (
         f"{_CHECKPOINTING}.FileSystemBasedCheckpointFileManager"
     ),
@@ -32,6 +35,11 @@ LOCAL_PROFILE: Mapping[str, str] = {
     # The gate's heartbeats take the place of no-data batches.
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
+    # The same plan every batch: nothing to adapt, class names that hit the code cache, and no
+    # long plan text for a user interface that is off.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.useIdInClassName": "false",
+    "spark.sql.maxPlanStringLength": "1000",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -55,7 +63,7 @@ def open_session(
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master(chosen).appName(name)
     base = profile(chosen) if use_profile else {}
-    for key, value in {**base, **(config or {})}.items():
+    for key, value in _compatible(base, config or {}).items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
@@ -67,6 +75,14 @@ def open_session(
 def profile(master: str) -> Mapping[str, str]:
     """The settings that a master gets by default."""
     return LOCAL_PROFILE if is_local(master) else {}
+
+
+def _compatible(base: Mapping[str, str], config: Mapping[str, str]) -> Mapping[str, str]:
+    """Both, without what the user's choices rule out: RocksDB needs Hadoop's checksummed files."""
+    settings = {**base, **config}
+    if "RocksDB" in settings.get(_STATE_STORE, "") and _LOCAL_FILES not in config:
+        settings.pop(_LOCAL_FILES, None)
+    return settings
 
 
 def is_local(master: str) -> bool:
