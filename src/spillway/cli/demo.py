@@ -70,6 +70,7 @@ def demo(
     summary: dict[str, Any] = summarise(application)
     figure = picture(list(application.batches))
     figure.savefig(out / "demo.png", dpi=120)
+    figure.savefig(out / "demo.svg")
     if as_json:
         print_json(summary)
         return
