@@ -65,6 +65,9 @@ class Folder:
     def ledger(self, query: str, stream: str) -> Path:
         return self.root / "ledgers" / f"{query}.{stream}.jsonl"
 
+    def dead_letters(self, query: str, stream: str) -> Path:
+        return self.root / "dead_letters" / f"{query}.{stream}"
+
     def instances(self, query: str) -> Path:
         return self.root / "instances" / f"{query}.jsonl"
 
@@ -272,6 +275,8 @@ class Application:
             options["instances"] = str(self.folder.instances(name))
         if stream.event_time is not None:
             options["heartbeat"] = stream.event_time
+        if stream.source == "kafka":
+            options.setdefault("dead_letter", str(self.folder.dead_letters(name, stream_name)))
         if len(self._streams[name]) > 1:
             options["joint"] = name
         options.setdefault("parallelism", str(self._tasks_of_a_batch()))
