@@ -16,8 +16,10 @@ _STREAK = 3  # so many outliers on one side in a row are a change, not a pause
 _CHANGE_KEEPS = 0.05  # of what was learned before a change
 _NOISE_RANGE = (0.02, 0.4)  # relative standard deviation of a duration
 # What nothing tells apart stays as it was: o, c n and s m are drawn towards an anchor with these
-# standard deviations (shares of a typical batch).
-_PRIOR_SHARE: Vector = (0.2, 0.15, 0.05)
+# standard deviations (shares of a typical batch). While nothing is shed n and m are the same, and
+# only their sum can be learned: it goes to c, because an s that is too large would make the first
+# batch that sheds look hopeless.
+_PRIOR_SHARE: Vector = (0.2, 0.15, 0.015)
 # The anchor is the estimate of the last time when the sizes of the batches differed more than noise
 # makes them differ. It must not follow like batches: a slow moment makes a batch long and the next
 # one large, so in a steady stream duration and size go together without one causing the other.
