@@ -114,3 +114,12 @@ def test_a_flow_runs_on_workers_that_do_not_have_the_package(cluster: str, tmp_p
     assert ran.returncode == 0, ran.stderr[-2000:]
     delivered = json.loads(ran.stdout)["queries"]["by_key"]["delivered"]
     assert delivered["kept_tuples"] > 10_000
+    ledger = tmp_path / "run" / "ledgers" / "by_key.readings.jsonl"
+    checkpoint = tmp_path / "run" / "checkpoints" / "by_key"
+    audit = subprocess.run(
+        [spillway, "ledger", str(ledger), "--checkpoint", str(checkpoint), "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert audit.returncode == 0, audit.stdout[-2000:] + audit.stderr[-2000:]
