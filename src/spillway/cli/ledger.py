@@ -11,6 +11,7 @@ from spillway.errors import SpillwayError
 from spillway.experiments.report import Table
 from spillway.gate.ledger import Audit, BatchAudit, shed_positions
 from spillway.gate.offsets import Offset
+from spillway.logs.dead_letters import dead_letter_totals, default_place
 from spillway.plants.spark.ledger_files import audits, chains
 
 _SHOWN = 20  # batches in the table; --json has them all
@@ -34,10 +35,11 @@ def ledger(
     if not found:
         raise SpillwayError(f"'{path}' holds no finished batch yet")
     if as_json:
-        print_json({"gates": [_as_json(audit) for audit in found]})
+        print_json({"gates": [_as_json(audit, path) for audit in found]})
     else:
         for audit in found:
             _show(audit)
+            _show_dead_letters(audit, path)
     if not all(audit.exact for audit in found):
         raise typer.Exit(1)
 
@@ -70,7 +72,7 @@ def _print_positions(offsets: list[Offset], as_json: bool) -> None:
                 print(f"{partition}\t{position}")
 
 
-def _as_json(audit: Audit) -> dict[str, Any]:
+def _as_json(audit: Audit, path: Path) -> dict[str, Any]:
     totals = audit.totals
     return {
         "gate": audit.gate,
@@ -83,6 +85,7 @@ def _as_json(audit: Audit) -> dict[str, Any]:
             "pending": totals.pending,
             "lost": totals.lost,
         },
+        "dead_letters": dead_letter_totals(default_place(audit.gate, str(path))),
         "missing": list(audit.missing),
         "problems": list(audit.problems),
         "batches": [
@@ -124,6 +127,17 @@ def _show(audit: Audit) -> None:
         )
     if audit.exact:
         console.print("exact: every batch adds up", highlight=False)
+
+
+def _show_dead_letters(audit: Audit, path: Path) -> None:
+    place = default_place(audit.gate, str(path))
+    totals = dead_letter_totals(place)
+    if any(totals.values()):
+        console.print(
+            f"of the admitted, {totals['malformed']} were malformed and {totals['lost']} had left"
+            f" the log before they were read: {place}",
+            highlight=False,
+        )
 
 
 def _row(batch: BatchAudit) -> tuple[object, ...]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from spillway.clock import WallClock
 from spillway.errors import SpillwayError
 from spillway.logs import options as opt
-from spillway.logs.dead_letters import SAMPLES_PER_SPAN, DeadLetters, Malformed
+from spillway.logs.dead_letters import NOWHERE, SAMPLES_PER_READ, DeadLetters, Malformed
 from spillway.logs.json_rows import JsonDecoder
 from spillway.logs.kafka_client import borrowed_reader, client_config
 from spillway.logs.kafka_history import WatermarkHistory
@@ -30,7 +30,7 @@ OPTIONS: Mapping[str, str] = {
     "headers": "raw rows carry the record headers; default false",
     "group": "consumer group whose offsets are set for lag tools; default: none",
     "outage_timeout": "how long silent brokers are waited for; default 60s",
-    "dead_letter": "directory for counts and samples of malformed records; default: none",
+    "dead_letter": "directory for counts and samples of malformed records; a gate has a default",
 }
 
 SEEK_TUPLES = 5_000  # a longer hole in `wanted` is not fetched: about where a seek gets cheaper
@@ -52,6 +52,7 @@ class KafkaLog:
         self._group = options.get("group")
         self._outage_s = opt.seconds(options, "outage_timeout", "60s")
         self._dead_letters = DeadLetters(directory=options.get("dead_letter"))
+        self._fail_on_loss = opt.flag(options, "failondataloss")
         self._histories: dict[int, WatermarkHistory] = {}
         if self._decode not in ("json", "raw"):
             raise SpillwayError(f"option 'decode' is '{self._decode}': it must be json or raw")
@@ -77,16 +78,25 @@ class KafkaLog:
         return history.curve(span.start, span.stop)
 
     def read(self, span: Span, wanted: npt.NDArray[np.int64] | None) -> Iterator[pa.RecordBatch]:
+        malformed: list[int] = []
         samples: list[Malformed] = []
         lost: list[tuple[int, int]] = []
-        count = 0
-        for records in self._records(span, wanted, lost):
-            batch, malformed = self._batch(records)
-            count += len(malformed)
-            samples += malformed[: SAMPLES_PER_SPAN - len(samples)]
-            if batch.num_rows:
-                yield batch
-        self._dead_letters.record(span, samples, count, _count_within(lost, wanted))
+        try:
+            for records in self._records(span, wanted, lost):
+                batch, found = self._batch(records)
+                malformed += [record.position for record in found]
+                samples += found[: SAMPLES_PER_READ - len(samples)]
+                if batch.num_rows:
+                    yield batch
+        finally:
+            missing, bad = _within(lost, wanted), np.array(malformed, dtype=np.int64)
+            self._dead_letters.record(span.partition, bad, samples, missing)
+        if len(missing) and self._fail_on_loss:
+            raise SpillwayError(
+                f"topic '{self._topic}', partition {span.partition}, no longer has {len(missing)}"
+                f" records of a planned batch, the first at {missing[0]}: option 'failOnDataLoss'"
+                " is true; set it to false to count them as lost and go on"
+            )
 
     def commit(self, stops: Mapping[int, int]) -> None:
         """Option `group` shows our progress to lag tools; it is never read back."""
@@ -167,11 +177,14 @@ def _parts(span: Span, wanted: npt.NDArray[np.int64] | None) -> list[Span]:
     ]
 
 
-def _count_within(ranges: list[tuple[int, int]], wanted: npt.NDArray[np.int64] | None) -> int:
-    """How many wanted positions lie in these ranges."""
+def _within(
+    ranges: list[tuple[int, int]], wanted: npt.NDArray[np.int64] | None
+) -> npt.NDArray[np.int64]:
+    """The wanted positions that lie in these ranges."""
     if wanted is None:
-        return sum(stop - start for start, stop in ranges)
-    return sum(int(np.diff(np.searchsorted(wanted, pair))[0]) for pair in ranges)
+        return np.concatenate([NOWHERE, *(np.arange(start, stop) for start, stop in ranges)])
+    cuts = [np.searchsorted(wanted, pair) for pair in ranges]
+    return np.concatenate([NOWHERE, *(wanted[lower:upper] for lower, upper in cuts)])
 
 
 def _only(records: Sequence[Any], wanted: npt.NDArray[np.int64]) -> Sequence[Any]:

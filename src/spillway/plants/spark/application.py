@@ -6,7 +6,7 @@ Everything that must survive a crash lives in one folder: checkpoints, ledgers a
 import threading
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -20,6 +20,7 @@ from spillway.clock import Clock, WallClock
 from spillway.errors import SpillwayError, unknown_name
 from spillway.journal.files import FileJournal
 from spillway.load import laws
+from spillway.logs.dead_letters import default_place
 from spillway.loop import tick
 from spillway.model import Target, parse_duration_s
 from spillway.plants.spark.balancer import Balancer
@@ -29,6 +30,7 @@ from spillway.plants.spark.control import ClassState, GateDecides, SparkPlant
 from spillway.plants.spark.delays import DeliveredBatch, delivered
 from spillway.plants.spark.dispatch import Dispatcher
 from spillway.plants.spark.instances import fused_frame
+from spillway.plants.spark.losses import LossWatch
 from spillway.plants.spark.monitor import BatchProgress, ProgressMonitor
 from spillway.plants.spark.pools import batches_in_flight, task_slots
 from spillway.plants.spark.watermarks import with_watermark
@@ -66,7 +68,7 @@ class Folder:
         return self.root / "ledgers" / f"{query}.{stream}.jsonl"
 
     def dead_letters(self, query: str, stream: str) -> Path:
-        return self.root / "dead_letters" / f"{query}.{stream}"
+        return Path(default_place(f"{query}/{stream}", str(self.ledger(query, stream))))
 
     def instances(self, query: str) -> Path:
         return self.root / "instances" / f"{query}.jsonl"
@@ -97,6 +99,7 @@ class Application:
         self.spark = spark
         self._clock = clock or WallClock()
         self._streams = {n: streams_of(n, q.text, flow) for n, q in flow.queries.items()}
+        self._losses = LossWatch(self._dead_letters())
         self.templates = {n: template_of(n, q) for n, q in flow.queries.items() if q.template}
         self._queries: dict[str, StreamingQuery] = {}
         self._schemas: dict[str, str] = {}  # of what the queries write into folders, by query
@@ -275,12 +278,20 @@ class Application:
             options["instances"] = str(self.folder.instances(name))
         if stream.event_time is not None:
             options["heartbeat"] = stream.event_time
-        if stream.source == "kafka":
-            options.setdefault("dead_letter", str(self.folder.dead_letters(name, stream_name)))
         if len(self._streams[name]) > 1:
             options["joint"] = name
         options.setdefault("parallelism", str(self._tasks_of_a_batch()))
         return options
+
+    def _dead_letters(self) -> dict[str, Path]:
+        """Where each gate's dead letters are."""
+        places = {}
+        for query, streams in self._streams.items():
+            for stream in streams:
+                given = self.flow.streams[stream].options.get("dead_letter")
+                place = Path(str(given)) if given else self.folder.dead_letters(query, stream)
+                places[f"{query}/{stream}"] = place
+        return places
 
     def _tasks_of_a_batch(self) -> int:
         cores = self.spark.sparkContext.defaultParallelism
@@ -304,6 +315,7 @@ class Application:
                 slots = self._dispatcher.withheld
                 self.journal.event(self._clock.now_s(), "room", withheld_slots=slots)
             self._note_conditions()
+            self._note_losses()
             for name, new in decided.items():
                 self.journal.event(
                     self._clock.now_s(),
@@ -330,6 +342,13 @@ class Application:
                 self.conditions[place] = said
                 shown = said or "delay target and error budget hold"
                 self.journal.event(self._clock.now_s(), "budget", query=name, verdict=shown)
+
+    def _note_losses(self) -> None:
+        with self._lock:
+            seen = list(self.progress.values())
+        for progress in seen:
+            for gate, losses in self._losses.changed(progress):
+                self.journal.event(self._clock.now_s(), "losses", gate=gate, **asdict(losses))
 
     def _budget_verdict(self, name: str, query: Query) -> str | None:
         """What the query's last batches say about its error budget."""

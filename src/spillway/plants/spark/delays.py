@@ -56,6 +56,12 @@ def delivered(progress: BatchProgress) -> list[DeliveredBatch]:
     return found
 
 
+def end_offsets(progress: BatchProgress) -> list[Offset]:
+    """Where our gates stand after a batch."""
+    found = (_offset(source.get("endOffset")) for source in progress.sources)
+    return [offset for offset in found if offset is not None]
+
+
 def _batch(offset: Offset, progress: BatchProgress) -> DeliveredBatch:
     arrived = offset.arrived
     assert arrived is not None

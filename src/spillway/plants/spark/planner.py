@@ -166,6 +166,7 @@ class Planner:
             _require_same_stream(self._options, previous.pinned)
             options = {**self._options, **previous.pinned}
             self._log = catalog.open_log(options, self._schema)
+            options.pop("dead_letter", None)  # a look counts nothing: the tuples may yet be shed
             if self._gate.selection is not None:
                 self._shedding = Shedding(self._gate.selection, options, self._schema or self._log)
         if self._pace is None:
@@ -259,6 +260,9 @@ class Planner:
         if self._frozen is None:
             pace = pace.within(self._decider.longest_batch)
         cut = bounded(choice.wish, waiting.arrivals.tuples, pace)
+        if waiting.lost_tuples > 0:
+            reason = f"{cut.reason}; the log dropped {waiting.lost_tuples} tuples unread"
+            cut = replace(cut, reason=reason)
         cut, settings = freshest(cut) if choice.fresh else cut, self._settings
         if self._gate.split is not None and self._frozen is None:
             spending = self._gate.split.spend(cut.fraction)

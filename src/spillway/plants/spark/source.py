@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from spillway.gate.offsets import SENTINEL
 from spillway.logs import catalog
+from spillway.logs.dead_letters import default_place
 from spillway.plants.spark.options import GateOptions, lowered
 from spillway.plants.spark.rows import HEARTBEAT, Rows, asked_columns, spark_schema
 from spillway.plants.spark.slices import Slice, heartbeat_slice, slices
@@ -77,6 +78,9 @@ class Gate(DataSourceStreamReader, SupportsTriggerAvailableNow):
         batch = self._planner.shown(start, end)
         if batch is None:
             return []
+        if "dead_letter" not in self._options:
+            place = default_place(batch.gate, self._gate.ledger)
+            batch = replace(batch, pinned={**batch.pinned, "dead_letter": place})
         if batch.heartbeat and self._gate.heartbeat_rows:
             return [heartbeat_slice(batch)]
         return slices(batch, self._gate.parallelism)
@@ -86,9 +90,12 @@ class Gate(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Slice)
-        log = catalog.open_log({**self._options, **partition.pinned}, self._asked)
+        options = {**self._options, **partition.pinned}
         rows = Rows(self._schema, self._gate.heartbeat_column)
-        return rows.of(partition, log) if partition.beats_us is None else rows.beat(partition, log)
+        if partition.beats_us is None:
+            return rows.of(partition, catalog.open_log(options, self._asked))
+        del options["dead_letter"]  # a heartbeat looks at a tuple that its batch has counted
+        return rows.beat(partition, catalog.open_log(options, self._asked))
 
     def stop(self) -> None:
         """Spark ends a query by closing the planner's socket: no reason to print a traceback."""
