@@ -15,7 +15,6 @@ from typing import Any
 from confluent_kafka.admin import AdminClient, NewTopic
 
 HERE = Path(__file__).parent
-CLASSPATH = HERE / "target" / "classpath.txt"
 CLUSTER_ID = "c3BpbGx3YXktdGVzdHMtMQ"
 START_TIMEOUT_S = 90.0
 
@@ -111,26 +110,39 @@ class Broker:
 
 
 def classpath() -> str:
-    """The broker's jars, resolved by Maven once and remembered under target/."""
-    if CLASSPATH.exists() and CLASSPATH.stat().st_mtime > (HERE / "pom.xml").stat().st_mtime:
-        known = CLASSPATH.read_text()
+    """The broker's jars."""
+    return _resolved("classpath.txt")
+
+
+def spark_source_jars() -> list[str]:
+    """The jars of Spark's own Kafka source, as far as Spark does not bring them."""
+    parts = ("spark-sql-kafka", "spark-token-provider", "kafka-clients", "commons-pool2")
+    jars = _resolved("spark-source.txt", "-Pspark-source").split(os.pathsep)
+    return [jar for jar in jars if Path(jar).name.startswith(parts)]
+
+
+def _resolved(file: str, *arguments: str) -> str:
+    """A class path, resolved by Maven once and remembered under target/."""
+    remembered = HERE / "target" / file
+    if remembered.exists() and remembered.stat().st_mtime > (HERE / "pom.xml").stat().st_mtime:
+        known = remembered.read_text()
         if all(Path(jar).exists() for jar in known.split(os.pathsep)):
             return known
     maven = shutil.which("mvn")
     if maven is None:
-        raise UnavailableError("no Kafka broker: Maven ('mvn') is not on the PATH")
-    CLASSPATH.parent.mkdir(exist_ok=True)
-    goal = ["dependency:build-classpath", f"-Dmdep.outputFile={CLASSPATH}"]
+        raise UnavailableError("no Kafka here: Maven ('mvn') is not on the PATH")
+    remembered.parent.mkdir(exist_ok=True)
+    goal = ["dependency:build-classpath", f"-Dmdep.outputFile={remembered}"]
     try:
-        command = [maven, "-q", "-B", "-f", str(HERE / "pom.xml"), *goal]
+        command = [maven, "-q", "-B", *arguments, "-f", str(HERE / "pom.xml"), *goal]
         done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     except subprocess.TimeoutExpired:
-        raise UnavailableError("no Kafka broker: Maven did not resolve its jars in 240 s") from None
+        raise UnavailableError("no Kafka here: Maven did not resolve its jars in 240 s") from None
     if done.returncode != 0:
         errors = [line for line in done.stdout.splitlines() if "ERROR" in line]
         reason = errors[0] if errors else f"exit code {done.returncode}"
-        raise UnavailableError(f"no Kafka broker: Maven cannot resolve its jars: {reason}")
-    return CLASSPATH.read_text()
+        raise UnavailableError(f"no Kafka here: Maven cannot resolve its jars: {reason}")
+    return remembered.read_text()
 
 
 def _java(main: str, *arguments: str) -> list[str]:

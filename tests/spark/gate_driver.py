@@ -1,5 +1,6 @@
 """A driver of its own for tests that kill it: a gate and a file sink, until told to stop."""
 
+import json
 import sys
 import time
 from pathlib import Path
@@ -9,11 +10,10 @@ from gates import Place, gate, to_files
 from spillway.plants.spark.session import open_session
 
 
-def main(root: Path, rate: str) -> None:
+def main(root: Path, options: dict[str, str]) -> None:
     spark = open_session("local[2,4]", {"spark.driver.memory": "1g"}, name="spillway kill test")
     place = Place(root=root)
-    frame = gate(spark, place, rate=rate, delay="400ms", partitions="2")
-    query = to_files(frame, place)
+    query = to_files(gate(spark, place, **options), place)
     while not (root / "stop").exists():
         query.awaitTermination(1)
         if not query.isActive:
@@ -24,4 +24,4 @@ def main(root: Path, rate: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]), json.loads(sys.argv[2]))

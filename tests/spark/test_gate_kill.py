@@ -5,14 +5,13 @@ SPILLWAY_KILLS sets how often the driver is killed (`make chaos`: 24).
 
 import os
 import random
-import subprocess
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
+from drivers import kill_tree, offsets, start_driver, stop_driver, wait_for_offset
 from gates import Place, batches_done, gate, to_files, wait_until
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
@@ -20,53 +19,21 @@ from pyspark.sql import SparkSession
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(3600)]
 
 KILLS = int(os.environ.get("SPILLWAY_KILLS", "3"))
-DRIVER = Path(__file__).with_name("gate_driver.py")
+OVERLOAD = {"rate": "200000", "delay": "400ms", "partitions": "2"}
 PLANNER = "python_streaming_source_runner"
-
-
-def start_driver(root: Path) -> subprocess.Popen[bytes]:
-    with (root / "driver.log").open("ab") as log:
-        return subprocess.Popen(
-            [sys.executable, str(DRIVER), str(root), "200000"], stdout=log, stderr=log
-        )
-
-
-def offsets(place: Place) -> int:
-    folder = place.checkpoint / "offsets"
-    names = [f.name for f in folder.iterdir() if f.name.isdigit()] if folder.exists() else []
-    return max(map(int, names), default=-1)
-
-
-def kill_tree(driver: subprocess.Popen[bytes]) -> None:
-    """The JVM first: it is the one that plans, logs and commits."""
-    parent = psutil.Process(driver.pid)
-    for process in [*parent.children(recursive=True), parent]:
-        with suppress(psutil.NoSuchProcess):
-            process.kill()
-    driver.wait()
-
-
-def wait_for_offset(place: Place, number: int, driver: subprocess.Popen[bytes]) -> None:
-    """Until batch `number` is in Spark's log, looking every millisecond."""
-    deadline_s = time.monotonic() + 120.0
-    while offsets(place) < number:
-        assert driver.poll() is None, (place.root / "driver.log").read_text()[-2000:]
-        assert time.monotonic() < deadline_s, "the driver makes no batches"
-        time.sleep(0.001)
 
 
 def test_a_killed_driver_loses_and_doubles_nothing(tmp_path: Path) -> None:
     place, generator = Place(root=tmp_path), random.Random(KILLS)
     for number in range(KILLS):
-        driver = start_driver(tmp_path)
+        driver = start_driver(place, OVERLOAD)
         wait_for_offset(place, offsets(place) + 1 + generator.randrange(1, 6), driver)
         if number % 3:  # every third kill hits between the planning and the first task
             time.sleep(generator.uniform(0.0, 0.6))
         kill_tree(driver)
-    driver = start_driver(tmp_path)
+    driver = start_driver(place, OVERLOAD)
     wait_for_offset(place, offsets(place) + 6, driver)
-    (tmp_path / "stop").touch()
-    assert driver.wait(60) == 0
+    stop_driver(place, driver)
     result = place.require_exact()
     assert result.totals.shed > 0
     assert len(result.batches) > 3 * KILLS

@@ -1,0 +1,51 @@
+"""Driver processes that tests kill, and where they are by then."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+from gates import Place
+
+DRIVER = Path(__file__).with_name("gate_driver.py")
+
+
+def start_driver(place: Place, options: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    with (place.root / "driver.log").open("ab") as log:
+        command = [sys.executable, str(DRIVER), str(place.root), json.dumps(options)]
+        return subprocess.Popen(command, stdout=log, stderr=log)
+
+
+def stop_driver(place: Place, driver: subprocess.Popen[bytes]) -> None:
+    """Ends the query between two batches, as a user would."""
+    (place.root / "stop").touch()
+    assert driver.wait(60) == 0
+
+
+def kill_tree(driver: subprocess.Popen[bytes]) -> None:
+    """The JVM first: it is the one that plans, logs and commits."""
+    parent = psutil.Process(driver.pid)
+    for process in [*parent.children(recursive=True), parent]:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    driver.wait()
+
+
+def offsets(place: Place) -> int:
+    """The last batch in Spark's offset log."""
+    folder = place.checkpoint / "offsets"
+    names = [f.name for f in folder.iterdir() if f.name.isdigit()] if folder.exists() else []
+    return max(map(int, names), default=-1)
+
+
+def wait_for_offset(place: Place, number: int, driver: subprocess.Popen[bytes]) -> None:
+    """Until batch `number` is in Spark's log, looking every millisecond."""
+    deadline_s = time.monotonic() + 120.0
+    while offsets(place) < number:
+        assert driver.poll() is None, (place.root / "driver.log").read_text()[-2000:]
+        assert time.monotonic() < deadline_s, "the driver makes no batches"
+        time.sleep(0.001)
