@@ -2,7 +2,7 @@
 
 from spillway.errors import SpillwayError
 from spillway.gate.shedders.asked import asked_selection
-from spillway.queries.estimates import estimated
+from spillway.queries.estimates import counts_distinct, estimated
 from spillway.queries.estimates_budget import Budget, needed_keep_fraction, parse_error
 from spillway.queries.flow import Flow, Query, Stream
 from spillway.queries.sql import streams_of
@@ -34,11 +34,16 @@ def answer_sql(name: str, query: Query, flow: Flow) -> str:
     """The query's SQL, with estimates where it asks for them."""
     if not query.estimate:
         return query.text
+    if query.mode != "append" and counts_distinct(name, query.text):
+        raise SpillwayError(
+            f"queries.{name}.mode is '{query.mode}': an estimated count(DISTINCT ...) aggregates"
+            " twice, which Spark can in mode append only"
+        )
     stream = flow.streams[streams_of(name, query.text, flow)[0]]
     return estimated(
         name,
         query.text,
-        shedder=stream.shedder,
+        selection=asked_selection(shedder_options(stream), stream.event_time),
         policy=stream.policy,
         confidence=query.confidence,
     )

@@ -16,12 +16,14 @@ sums over them, W = sum w and c = sum w (w - 1) / W (with one weight for all, c 
   b = g (1 - 2 f) / (sqrt k sqrt(1 - f)), by a/2 - (b - 3 a)(z^2 - 1)/6 standard errors.
 - sum: W m, bounds from those of count and avg, whose errors are uncorrelated (MOVER: each side's
   distances are added in quadrature, so that the count's asymmetry is kept).
+- distinct keys, where keys stay or go as a whole: the count of the keys with the smallest weight
+  that each was seen with, S infinite (estimates_keys says why).
 
 With fewer than LEAST_KEPT kept tuples, or k < LEAST_EFFECTIVE, there are no bounds, unless nothing
 was shed.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -112,6 +114,15 @@ def estimates(s: Sums, z: float, least_kept: int = LEAST_KEPT) -> Estimates:
     return Estimates(
         count=_masked(count, enough), sum=_masked(total, enough), avg=_masked(avg, enough)
     )
+
+
+def distinct(group: npt.NDArray[np.int64], groups: int, key: Any, w: Floats, z: float) -> Bounded:
+    """How many different keys each group had; w is 1 / the limit of a kept tuple's batch."""
+    pairs, inverse = np.unique(np.stack([group, key]), axis=1, return_inverse=True)
+    least = np.full(pairs.shape[1], np.inf)
+    np.minimum.at(least, inverse.ravel(), w)
+    found = sums(pairs[0], groups, least, np.zeros_like(least), np.zeros_like(least))
+    return estimates(replace(found, span=np.full(groups, np.inf)), z).count
 
 
 def _count(s: Sums, z: float) -> Bounded:

@@ -66,12 +66,13 @@ def test_text_keys_have_fixed_hashes_so_that_another_machine_agrees() -> None:
     assert int(first[0]) == int.from_bytes(blake2b(b"a", digest_size=8).digest(), "little")
 
 
-def test_the_histogram_finds_the_limit_nearest_to_the_wanted_load() -> None:
+def test_the_limit_is_the_place_of_the_first_key_that_does_not_fit() -> None:
     places = RNG.integers(0, PPM, 1000).repeat(50)
-    histogram = key.Histogram([places])
-    for wanted in (0, 10, 12_345, 49_999, 50_000):
-        kept = histogram.below(histogram.limit_ppm(wanted))
-        assert abs(kept - wanted) <= 50
+    for wanted in (-5, 0, 10, 12_345, 49_999):
+        limit = key.limit_ppm(places, wanted)
+        assert max(0, wanted) - 100 < (places < limit).sum() <= max(0, wanted)
+        assert (places <= limit).sum() > wanted
+    assert key.limit_ppm(places, 50_000) == PPM
 
 
 def test_the_least_useful_tuples_go_first() -> None:

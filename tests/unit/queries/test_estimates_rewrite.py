@@ -3,6 +3,7 @@
 import pytest
 
 from spillway.errors import SpillwayError
+from spillway.gate.shedders.selection import Selection, ShedderName
 from spillway.queries.estimates import estimated
 from spillway.queries.estimates_budget import (
     Budget,
@@ -31,8 +32,11 @@ def test_every_aggregate_gets_two_bounds_and_every_row_the_fraction_it_saw() -> 
 @pytest.mark.parametrize(
     ("sql", "named"),
     [
-        ("SELECT k, count(DISTINCT v) AS n FROM s GROUP BY k", "COUNT.DISTINCT v.*ever seen"),
-        ("SELECT k, approx_count_distinct(v) AS n FROM s GROUP BY k", "APPROX_COUNT_DISTINCT"),
+        ("SELECT k, count(DISTINCT v) AS n FROM s GROUP BY k", "COUNT.DISTINCT v.*shedder key"),
+        (
+            "SELECT k, approx_count_distinct(v) AS n FROM s GROUP BY k",
+            "COUNT.DISTINCT v.*ever seen",
+        ),
         ("SELECT k, percentile(v, 0.5) AS n FROM s GROUP BY k", "PERCENTILE"),
         ("SELECT k, sum(v) / 2 AS n FROM s GROUP BY k", "SUM.v. / 2.*sink"),
         ("SELECT k, sum(v) FROM s GROUP BY k", "name for 'SUM.v.'"),
@@ -51,9 +55,47 @@ def test_what_cannot_be_sound_is_refused_by_name(sql: str, named: str) -> None:
 
 
 @pytest.mark.parametrize("shedder", ["key", "utility", "windows"])
-def test_shedders_whose_samples_are_not_random_are_refused(shedder: str) -> None:
+def test_shedders_whose_samples_are_not_random_are_refused(shedder: ShedderName) -> None:
     with pytest.raises(SpillwayError, match=f"shedder '{shedder}'"):
-        estimated("q", WINDOWED, shedder=shedder)
+        estimated("q", WINDOWED, selection=Selection(shedder=shedder, column="key"))
+
+
+BY_KEY = Selection(shedder="key", column="k", time_column="t", length_us=60_000_000)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT g, count(DISTINCT k) AS n FROM s GROUP BY window(t, '10 seconds'), g",
+        "SELECT approx_count_distinct(s.k) AS n FROM s GROUP BY window(t, INTERVAL 1 MINUTE)",
+        "SELECT window(t, '30 seconds') AS w, min(v) AS n FROM s GROUP BY w",
+    ],
+)
+def test_over_whole_keys_distinct_keys_and_extremes_can_be_estimated(sql: str) -> None:
+    text = estimated("q", sql, selection=BY_KEY)
+    assert "n_low" in text
+    assert "MIN(_weight)" in text
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "window", "named"),
+    [
+        ("count(DISTINCT v)", "window(t, '10 seconds')", "COUNT.DISTINCT v.*shedder key"),
+        ("count(DISTINCT k, v)", "window(t, '10 seconds')", "one column"),
+        ("sum(v)", "window(t, '10 seconds')", "sum after shedder 'key'"),
+        ("count(DISTINCT k)", "g", "needs GROUP BY window"),
+        ("count(DISTINCT k)", "window(t, '45 seconds')", "two epochs of 1m.*epoch of 90s"),
+        ("count(DISTINCT k)", "window(t, '10 seconds', '5 seconds')", "no tumbling window"),
+        ("count(DISTINCT k)", "window(t, '9 s', '9 s', '1 s')", "no tumbling window"),
+        ("count(DISTINCT k)", "window(u, '10 seconds')", "keys change with 't'"),
+        ("count(DISTINCT k)", "window(t, '10 seconds'), g % 3", "no column and no window"),
+    ],
+)
+def test_distinct_keys_that_no_single_draw_decides_are_refused(
+    aggregate: str, window: str, named: str
+) -> None:
+    with pytest.raises(SpillwayError, match=named):
+        estimated("q", f"SELECT {aggregate} AS n FROM s GROUP BY {window}", selection=BY_KEY)
 
 
 def test_the_freshest_tuples_are_no_sample_either() -> None:
@@ -92,6 +134,14 @@ def test_an_estimated_query_asks_its_gate_for_weights_and_leaves_nothing_unread(
 def test_a_shedder_without_its_options_is_refused(stream: dict[str, object], named: str) -> None:
     with pytest.raises(SpillwayError, match=named):
         check_answers(flow(stream, {}))
+
+
+def test_a_distinct_count_that_updates_its_rows_is_refused() -> None:
+    sql = "SELECT count(DISTINCT k) AS n FROM s GROUP BY window(event_time, '10 seconds')"
+    stream = {"shedder": "key", "key": "k"}
+    check_answers(flow(stream, {"sql": sql, "estimate": True}))
+    with pytest.raises(SpillwayError, match=r"queries.q.mode is 'update'"):
+        check_answers(flow(stream, {"sql": sql, "estimate": True, "mode": "update"}))
 
 
 def test_an_error_budget_holds_the_gate_open_when_delay_gives() -> None:

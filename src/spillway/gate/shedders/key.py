@@ -5,7 +5,6 @@ the next epoch all places are drawn anew, so that no key starves. Two gates with
 epoch length and limit keep the same keys: that is what a join needs.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -32,23 +31,13 @@ def places(rows: Any, selection: Selection, seed: int) -> Indexes:
     return spread(words)
 
 
-class Histogram:
-    """How many tuples stand at every place. One pass; then any limit's count is known."""
+def limit_ppm(places_ppm: Indexes, wanted_tuples: float) -> int:
+    """The largest limit whose keys fit into `wanted_tuples`: one selection pass.
 
-    def __init__(self, found: Iterable[Indexes]) -> None:
-        pieces = [np.empty(0, dtype=np.int64), *found]
-        counts = np.bincount(np.concatenate(pieces), minlength=PPM)
-        self._up_to = np.concatenate([[0], np.cumsum(counts)])
-
-    def limit_ppm(self, wanted_tuples: float) -> int:
-        """The limit that keeps as near to `wanted_tuples` as whole keys allow."""
-        if wanted_tuples >= self._up_to[-1]:
-            return PPM
-        above = int(np.searchsorted(self._up_to, wanted_tuples))
-        below = max(0, above - 1)
-        gap = self._up_to[above] - wanted_tuples
-        return above if gap <= wanted_tuples - self._up_to[below] else below
-
-    def below(self, limit_ppm: int) -> int:
-        """Tuples that a limit keeps."""
-        return int(self._up_to[limit_ppm])
+    It is the place of the first key that does not fit: a threshold that would be the same
+    wherever the kept keys stood below it, which is what makes 1 / limit an honest weight.
+    """
+    if wanted_tuples >= len(places_ppm):
+        return PPM
+    first_out = max(0, int(wanted_tuples))
+    return int(np.partition(places_ppm, first_out)[first_out])

@@ -46,11 +46,13 @@ def _keys(offset: Offset, so_far: Selection, log: Log, limit_ppm: int | None) ->
     if limit_ppm == PPM or (limit_ppm is None and rule.keep_ppm == PPM):
         return replace(so_far, limit_ppm=PPM, kept_tuples=offset.scanned_tuples, owed_tuples=0)
     blocks = _blocks(offset.stretches, log)
-    histogram = key.Histogram(key.places(rows, so_far, rule.seed) for rows in blocks)
+    found = [np.empty(0, dtype=np.int64)]
+    found += [key.places(rows, so_far, rule.seed) for rows in blocks]
+    places = np.concatenate(found)
     decided = offset.scanned_tuples * rule.keep_ppm / PPM
     if limit_ppm is None:
-        limit_ppm = histogram.limit_ppm(decided + so_far.owed_tuples)
-    kept = histogram.below(limit_ppm)
+        limit_ppm = key.limit_ppm(places, decided + so_far.owed_tuples)
+    kept = int((places < limit_ppm).sum())
     most = _OWED_BATCHES * offset.scanned_tuples
     owed = max(-most, min(most, so_far.owed_tuples + decided - kept))
     return replace(so_far, limit_ppm=limit_ppm, kept_tuples=kept, owed_tuples=round(owed))
