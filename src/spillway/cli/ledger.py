@@ -4,6 +4,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
+import numpy.typing as npt
 import typer
 
 from spillway.cli.screen import console, errors, print_json, print_table
@@ -11,8 +13,13 @@ from spillway.errors import SpillwayError
 from spillway.experiments.report import Table
 from spillway.gate.ledger import Audit, BatchAudit, shed_positions
 from spillway.gate.offsets import Offset
+from spillway.gate.shedders import blocks
 from spillway.logs.dead_letters import dead_letter_totals, default_place
 from spillway.plants.spark.ledger_files import audits, chains
+from spillway.queries.flow_file import load_flow
+from spillway.queries.stream_log import log_of
+
+Shed = dict[int, npt.NDArray[np.int64]]  # by partition
 
 _SHOWN = 20  # batches in the table; --json has them all
 
@@ -25,11 +32,16 @@ def ledger(
     positions: Annotated[
         int | None, typer.Option(metavar="BATCH", help="print the positions that a batch shed")
     ] = None,
+    flow: Annotated[
+        Path | None,
+        typer.Option(help="with --positions: the flow file, where a shedder looked at the data"),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON only")] = False,
 ) -> None:
     """Check that offered = admitted + shed + pending, per batch and in total; exit 1 if not."""
     if positions is not None:
-        _print_positions(_batch(path, checkpoint, positions), as_json)
+        batches = [(o, _shed(o, flow)) for o in _batch(path, checkpoint, positions)]
+        _print_positions(batches, as_json)
         return
     found = audits(path, checkpoint)
     if not found:
@@ -54,20 +66,33 @@ def _batch(path: Path, checkpoint: Path | None, seq: int) -> list[Offset]:
     return found
 
 
-def _print_positions(offsets: list[Offset], as_json: bool) -> None:
+def _shed(offset: Offset, flow: Path | None) -> Shed:
+    """By partition. A shedder that looked at the data has to look again."""
+    if offset.rule.selection is None:
+        return dict(shed_positions(offset))
+    if flow is None:
+        raise SpillwayError(
+            f"shedder '{offset.rule.selection.shedder}' looked at the data of batch {offset.seq}:"
+            " name the flow file with --flow, so that its log can be read again"
+        )
+    log = log_of(load_flow(flow), offset.gate, offset.pinned)
+    return {s.partition: blocks.shed_positions(s, offset.rule, log) for s in offset.stretches}
+
+
+def _print_positions(batches: list[tuple[Offset, Shed]], as_json: bool) -> None:
     if as_json:
         shed = [
             {
                 "gate": offset.gate,
                 "batch": offset.seq,
-                "shed": {str(p): where.tolist() for p, where in shed_positions(offset)},
+                "shed": {str(partition): where.tolist() for partition, where in found.items()},
             }
-            for offset in offsets
+            for offset, found in batches
         ]
         print_json({"batches": shed})
         return
-    for offset in offsets:
-        for partition, where in shed_positions(offset):
+    for _, found in batches:
+        for partition, where in found.items():
             for position in where:
                 print(f"{partition}\t{position}")
 

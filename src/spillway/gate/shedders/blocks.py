@@ -71,3 +71,9 @@ def kept_positions(stretch: Stretch, rule: Rule, log: Log) -> npt.NDArray[np.int
         if rows is not None:
             found.append(span.start + np.flatnonzero(keep(rows, span, rule).mask))
     return np.concatenate(found)
+
+
+def shed_positions(stretch: Stretch, rule: Rule, log: Log) -> npt.NDArray[np.int64]:
+    """What the rule dropped of a stretch, read or unread."""
+    everything = np.arange(stretch.start, stretch.stop, dtype=np.int64)
+    return np.setdiff1d(everything, kept_positions(stretch, rule, log), assume_unique=True)
