@@ -1,5 +1,6 @@
 """The SQL of an estimate computes what the formulas say."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,12 @@ from gates import Place, gate, wait_until
 from pyspark.sql import SparkSession
 
 from spillway.gate.shedders.blocks import read_block
+from spillway.gate.shedders.selection import Selection
 from spillway.logs import catalog
 from spillway.plants.spark.watermarks import with_watermark
 from spillway.ports import Span
 from spillway.queries.estimates import estimated
-from spillway.queries.estimates_numbers import estimates, sums
+from spillway.queries.estimates_numbers import distinct, estimates, sums
 
 pytestmark = pytest.mark.spark
 
@@ -23,6 +25,8 @@ SELECT g AS grp, count(*) AS n, sum(x) AS total, avg(x) AS mean, max(x) AS top,
        count_if(x > 2) AS large, count(y) AS known
 FROM stream GROUP BY g
 """
+
+BY_KEY = Selection(shedder="key", column="k", time_column="t", length_us=60_000_000)
 
 
 def test_sql_and_formulas_agree(spark: SparkSession) -> None:
@@ -104,7 +108,7 @@ def test_a_running_query_tells_the_truth_within_its_bounds(
     wait_until(lambda: spark.table("estimated_trades").count() >= 24)
     query.stop()
     found = spark.sql("SELECT *, unix_micros(begin) AS us FROM estimated_trades").toPandas()
-    truth = _truth(place, columns, found["us"].min())
+    truth = _truth(place, columns)
     # The first window began before the query did.
     whole = found[found["us"] > found["us"].min()].join(truth, on=["us", "key"])
     assert len(whole) >= 16
@@ -118,13 +122,87 @@ def test_a_running_query_tells_the_truth_within_its_bounds(
     assert whole["_seen"].mean() == pytest.approx(0.3, abs=0.03)
 
 
-def _truth(place: Place, columns: str, first_us: int) -> pd.DataFrame:
-    """Every tuple that the gate was offered, counted without it."""
+def test_sql_and_formula_agree_on_distinct_keys(spark: SparkSession) -> None:
+    rng = np.random.default_rng(8)
+    rows, groups, keys = 3000, 4, 400
+    group = np.minimum(rng.geometric(0.5, rows) - 1, groups - 1)
+    key = rng.integers(0, keys, rows)
+    weight = np.where(rng.random(rows) < 0.5, 2.0, 5.0)
+    weight[group == 2] = 1.0
+    value = rng.normal(size=rows)
+    frame = pd.DataFrame({"g": group, "k": key, "x": value, "_weight": weight})
+    frame["t"] = pd.Timestamp("2024-01-01 00:00:05", tz="UTC")
+    spark.createDataFrame(frame).createOrReplaceTempView("stream")
+    sql = (
+        "SELECT window.start AS begin, g AS grp, count(DISTINCT k) AS n, max(x) AS top FROM stream"
+        " GROUP BY window(t, '10 seconds'), g"
+    )
+    found = spark.sql(estimated("q", sql, selection=BY_KEY)).toPandas()
+    found = found.set_index("grp").sort_index()
+    z = 1.9599639845400536
+    _agree(found, "n", distinct(group, groups, key, weight, z), found.index.to_numpy())
+    assert found.loc[2, "n_low"] == found.loc[2, "n"] == len(set(key[group == 2]))
+    assert found.loc[2, "top_high"] == found.loc[2, "top"]
+    assert np.isnan(found.loc[0, "top_high"])
+    kept, offered = np.bincount(group), np.bincount(group, weights=weight)
+    assert found["_seen"].to_numpy() == pytest.approx(kept / offered)
+
+
+def test_a_running_query_counts_keys_that_it_never_saw(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(root=tmp_path)
+    columns = "id position, k key(3000, 0.2), value double(0, 10), t time"
+    frame = gate(
+        spark,
+        place,
+        rate="20000",
+        columns=columns,
+        weight="true",
+        PLACE="true",  # options ignore case
+        heartbeat="t",
+        manager="fixed",
+        min_keep="0.001",
+        shedder="key",
+        key="k",
+        epoch="2s",
+        **{"manager.keep_fraction": "0.3"},
+    )
+    with_watermark(frame, "t", "100 milliseconds").createOrReplaceTempView("keyed")
+    sql = (
+        "SELECT window.start AS begin, count(DISTINCT k) AS n FROM keyed"
+        " GROUP BY window(t, '1 second')"
+    )
+    query = (
+        spark.sql(estimated("q", sql, selection=replace(BY_KEY, length_us=2_000_000)))
+        .writeStream.format("memory")
+        .queryName("counted_keys")
+        .option("checkpointLocation", str(place.checkpoint))
+        .start()
+    )
+    wait_until(lambda: spark.table("counted_keys").count() >= 6)
+    query.stop()
+    found = spark.sql("SELECT *, unix_micros(begin) AS us FROM counted_keys").toPandas()
+    rows = _offered(place, columns)
+    truth = rows.groupby(rows["t"].astype("int64") // 1_000_000 * 1_000_000)["k"].nunique()
+    whole = found[found["us"] > found["us"].min()].join(truth.rename("truth"), on="us")
+    assert whole["_seen"].mean() == pytest.approx(0.3, abs=0.1)
+    assert whole["n"].mean() == pytest.approx(whole["truth"].mean(), rel=0.06)
+    inside = (whole["n_low"] <= whole["truth"]) & (whole["truth"] <= whole["n_high"])
+    assert inside.mean() >= 0.6  # one of five windows may miss, a second one hardly ever
+
+
+def _offered(place: Place, columns: str) -> pd.DataFrame:
+    """Every tuple that the gate was offered, read without it."""
     chain = place.chain()
     options = {"source": "synthetic", "rate": "20000", "columns": columns, **chain[-1].pinned}
     log: Any = catalog.open_log(options, None)
     start, stop = chain[0].stretches[0].start, chain[-1].stretches[0].stop
-    rows = read_block(log, Span(partition=0, start=start, stop=stop)).to_pandas()
+    found: pd.DataFrame = read_block(log, Span(partition=0, start=start, stop=stop)).to_pandas()
+    return found
+
+
+def _truth(place: Place, columns: str) -> pd.DataFrame:
+    """Every tuple that the gate was offered, counted without it."""
+    rows = _offered(place, columns)
     rows["us"] = rows["event_time"].astype("int64") // 1_000_000 * 1_000_000
     return rows.groupby(["us", "key"]).agg(
         true_n=("id", "count"), true_total=("value", "sum"), true_top=("value", "max")

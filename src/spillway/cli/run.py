@@ -154,6 +154,7 @@ def summarise(application: "Application") -> dict[str, Any]:
             "target": str(target),
             "restarts": application.restarts(name),
             "delivered": None if seen is None else asdict(seen),
+            "budget": application.conditions.get(f"queries.{name}"),
             "within_target": seen is not None
             and statistic_of(seen, target) <= 1.05 * target.delay_s,
         }
@@ -174,4 +175,7 @@ def show_summary(summary: dict[str, Any], root: Path) -> None:
         rows.append((name, query["target"], delays, offered, f"{shed:.1%}", batches))
     columns = ("query", "target", "mean / p95 / p99 delay", "offered", "shed", "batches")
     print_table(Table(title="delivered", columns=columns, rows=rows))
+    for name, query in summary["queries"].items():
+        if query["budget"]:
+            console.print(f"{name}: {query['budget']}", highlight=False)
     console.print(f"ledgers and journal are in {root}", highlight=False)

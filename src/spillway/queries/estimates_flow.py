@@ -2,10 +2,12 @@
 
 from spillway.errors import SpillwayError
 from spillway.gate.shedders.asked import asked_selection
+from spillway.gate.shedders.selection import Selection
 from spillway.queries.estimates import counts_distinct, estimated
 from spillway.queries.estimates_budget import Budget, needed_keep_fraction, parse_error
 from spillway.queries.flow import Flow, Query, Stream
 from spillway.queries.sql import streams_of
+from spillway.queries.whole_windows import reaches_over, with_whole_windows
 
 _NO_STRETCH_UNREAD = 0.001  # a min_keep above 0: every tuple has a chance
 
@@ -14,7 +16,7 @@ def check_answers(flow: Flow) -> None:
     """Raise for shedders without their options and for estimates that would not be sound."""
     for name, stream in flow.streams.items():
         try:
-            asked_selection(shedder_options(stream), stream.event_time)
+            selection_of(stream)
         except SpillwayError as error:
             raise SpillwayError(f"streams.{name}: {error}") from error
     for name, query in flow.queries.items():
@@ -26,14 +28,19 @@ def check_answers(flow: Flow) -> None:
                         f" '{stream_name}': its rows do not carry their weights; write its SQL"
                         " into the query"
                     )
-            answer_sql(name, query, flow)
+        if answer_sql(name, query, flow) != query.text and query.template is not None:
+            raise SpillwayError(
+                f"queries.{name}.template has sliding windows over a stream with shedder 'windows':"
+                " which of them are complete can be told for sql only; use tumbling windows that"
+                " divide the shedder's, or another shedder"
+            )
         budget_of(query)
 
 
 def answer_sql(name: str, query: Query, flow: Flow) -> str:
-    """The query's SQL, with estimates where it asks for them."""
+    """The query's SQL, with estimates where it asks for them, and complete windows only."""
     if not query.estimate:
-        return query.text
+        return _complete_windows(name, query.text, flow)
     if query.mode != "append" and counts_distinct(name, query.text):
         raise SpillwayError(
             f"queries.{name}.mode is '{query.mode}': an estimated count(DISTINCT ...) aggregates"
@@ -43,10 +50,22 @@ def answer_sql(name: str, query: Query, flow: Flow) -> str:
     return estimated(
         name,
         query.text,
-        selection=asked_selection(shedder_options(stream), stream.event_time),
+        selection=selection_of(stream),
         policy=stream.policy,
         confidence=query.confidence,
     )
+
+
+def _complete_windows(name: str, text: str, flow: Flow) -> str:
+    for stream_name in streams_of(name, text, flow):
+        selection = selection_of(flow.streams[stream_name])
+        if selection is not None and selection.shedder == "windows":
+            text = with_whole_windows(name, text, stream_name, selection)
+    return text
+
+
+def selection_of(stream: Stream) -> Selection | None:
+    return asked_selection(shedder_options(stream), stream.event_time)
 
 
 def budget_of(query: Query) -> Budget | None:
@@ -75,4 +94,8 @@ def answer_options(query: Query, stream: Stream) -> dict[str, str]:
     if query.estimate:
         options |= {"weight": "true", "place": "true"}
         least = max(least, _NO_STRETCH_UNREAD)
+    selection = selection_of(stream)
+    whole_windows = selection is not None and selection.shedder == "windows"
+    if selection is not None and whole_windows and reaches_over(query.text, selection):
+        options["kept_from"] = "true"
     return options | {"min_keep": str(least)}

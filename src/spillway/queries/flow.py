@@ -71,7 +71,7 @@ class Stream(Part):
         None, min_length=1, description="shedder utility: expression; the least goes first"
     )
     window: Duration | None = Field(
-        None, description="shedder windows: length of the tumbling window of event time"
+        None, description="shedder windows: how much event time stays or goes as a whole"
     )
     epoch: Duration | None = Field(
         None, description="shedder key: how long the same keys stay; one minute by default"

@@ -158,6 +158,13 @@ def test_a_rows_window_is_spark_s_window() -> None:
     assert kept.weights.tolist() == [1.0, 1.0, 2.0]
 
 
+def test_a_kept_row_knows_since_when_every_window_stayed() -> None:
+    fates = ((2, PPM), (3, 0), (4, PPM), (5, PPM // 2), (6, PPM))
+    selection = Selection(shedder="windows", column="t", length_us=10_000_000, windows=fates)
+    rows = rows_of(t=at(np.array([65.0, 41.0, 25.0, 59.9])))
+    assert (windows.kept_from_us(rows, selection) / 1e6).tolist() == [40.0, 40.0, 20.0, 40.0]
+
+
 def test_strata_keep_something_of_every_group() -> None:
     groups = np.concatenate([np.zeros(15_000), np.repeat(np.arange(1, 60), 20)]).astype(int)
     RNG.shuffle(groups)

@@ -11,7 +11,7 @@ from spillway.queries.estimates_budget import (
     parse_error,
     verdict,
 )
-from spillway.queries.estimates_flow import answer_options, check_answers
+from spillway.queries.estimates_flow import answer_options, answer_sql, check_answers
 from spillway.queries.flow import Flow
 
 WINDOWED = (
@@ -142,6 +142,43 @@ def test_a_distinct_count_that_updates_its_rows_is_refused() -> None:
     check_answers(flow(stream, {"sql": sql, "estimate": True}))
     with pytest.raises(SpillwayError, match=r"queries.q.mode is 'update'"):
         check_answers(flow(stream, {"sql": sql, "estimate": True, "mode": "update"}))
+
+
+SLIDING = "SELECT key, count(*) AS n FROM s GROUP BY window(event_time, '10 s', '5 s'), key"
+SLIDING = SLIDING.replace(" s'", " seconds'")
+WHOLE = {"shedder": "windows", "window": "30s"}
+
+
+def test_results_of_incomplete_sliding_windows_are_left_out() -> None:
+    given = flow(WHOLE, {"sql": SLIDING})
+    check_answers(given)
+    text = answer_sql("q", given.queries["q"], given)
+    assert "HAVING" in text
+    assert "_kept_from" in text
+    assert answer_options(given.queries["q"], given.streams["s"])["kept_from"] == "true"
+    tumbling = flow(WHOLE, {})
+    assert answer_sql("q", tumbling.queries["q"], tumbling) == WINDOWED
+    assert "kept_from" not in answer_options(tumbling.queries["q"], tumbling.streams["s"])
+
+
+@pytest.mark.parametrize(
+    ("sql", "named"),
+    [
+        (SLIDING.replace("'10 seconds', '5 seconds'", "'1 minute'"), "no window of 1m fits"),
+        ("SELECT key, count(*) AS n FROM s GROUP BY key", "needs GROUP BY window.event_time"),
+        ("SELECT count(*) AS n FROM s", "needs GROUP BY window.event_time"),
+        (f"SELECT max(n) AS most FROM ({SLIDING})", "a query around sliding windows"),
+    ],
+)
+def test_whole_windows_that_cannot_be_told_are_refused(sql: str, named: str) -> None:
+    with pytest.raises(SpillwayError, match=named):
+        check_answers(flow(WHOLE, {"sql": sql}))
+
+
+def test_sliding_windows_of_a_template_are_refused_behind_whole_windows() -> None:
+    query = {"template": f"{SLIDING} HAVING key = :key", "instances": [{"key": 1}], "sql": None}
+    with pytest.raises(SpillwayError, match=r"queries\.q\.template has sliding windows"):
+        check_answers(flow(WHOLE, query))
 
 
 def test_an_error_budget_holds_the_gate_open_when_delay_gives() -> None:

@@ -37,6 +37,24 @@ def numbers(rows: Any, selection: Selection) -> tuple[Indexes, npt.NDArray[np.bo
     return times_us // selection.length_us, null
 
 
+def kept_from_us(rows: Any, selection: Selection) -> Indexes:
+    """For rows that stay: since when no window has gone, up to their own.
+
+    A longer window of the query that ends in theirs is complete if it begins no earlier.
+    """
+    found, _ = numbers(rows, selection)
+    distinct, inverse = np.unique(found, return_inverse=True)
+    stay = {window for window, chance_ppm in selection.windows if chance_ppm > 0}
+    first = np.array([_first_of_run(int(window), stay) for window in distinct], dtype=np.int64)
+    return first[inverse] * selection.length_us
+
+
+def _first_of_run(window: int, stay: set[int]) -> int:
+    while window - 1 in stay:
+        window -= 1
+    return window
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Held:
     """How many tuples of the batch at hand a window holds."""

@@ -28,6 +28,7 @@ MEANINGS: Mapping[str, str] = {
     "dry_run": "decide and record, drop nothing; default false",
     "weight": "add column _weight, 1 / the chance that the tuple was kept; default false",
     "place": "add column _place, the tuple's number among all that were consumed; default false",
+    "kept_from": "shedder windows: add column _kept_from, since when all stayed; default false",
     "masks": "query:ppm,... of a fused plan; adds _queries, bit k set where query k sees the row",
     "split": "shared:cost,query:cost:weight,...; adds _queries, masks by what is cheapest to drop",
     "instances": "file with a template's instances; adds column _version, set by `spillway run`",
@@ -64,6 +65,7 @@ class GateOptions:
     dry_run: bool = False
     weight: bool = False
     place: bool = False
+    kept_from: bool = False
     selection: Selection | None = None  # of a shedder that looks at the data
     masks: tuple[QueryShare, ...] = ()
     split: Split | None = None
@@ -130,6 +132,7 @@ class GateOptions:
             dry_run=typed.flag(given, "dry_run"),
             weight=typed.flag(given, "weight"),
             place=typed.flag(given, "place"),
+            kept_from=typed.flag(given, "kept_from"),
             selection=selection,
             masks=masks,
             split=split,

@@ -21,13 +21,14 @@ from spillway.gate.masks import COLUMN as QUERIES
 from spillway.gate.masks import EVERY_QUERY, masks_of, possible_masks
 from spillway.gate.rules import Stretch
 from spillway.gate.shedders.blocks import keep, read_block, spans
+from spillway.gate.shedders.windows import kept_from_us
 from spillway.logs import catalog
 from spillway.plants.spark.options import GateOptions
 from spillway.plants.spark.slices import Slice
 from spillway.ports import Log, Span
 
 ARRIVAL, WEIGHT, HEARTBEAT, VERSION = "_arrival", "_weight", "_heartbeat", "_version"
-PLACE = "_place"
+PLACE, KEPT_FROM = "_place", "_kept_from"
 _OURS = {
     ARRIVAL: TimestampType(),
     WEIGHT: DoubleType(),
@@ -35,6 +36,7 @@ _OURS = {
     VERSION: LongType(),
     QUERIES: LongType(),
     PLACE: LongType(),
+    KEPT_FROM: TimestampType(),
 }
 _POSITIONS_AT_ONCE = 1 << 20
 
@@ -42,7 +44,7 @@ _POSITIONS_AT_ONCE = 1 << 20
 def spark_schema(options: Mapping[str, str], gate: GateOptions) -> StructType | str:
     """The log's own columns, or those of option `schema`, followed by the gate's."""
     ours = [ARRIVAL] + [WEIGHT] * gate.weight + [HEARTBEAT] * bool(gate.heartbeat_column)
-    ours += [PLACE] * gate.place
+    ours += [PLACE] * gate.place + [KEPT_FROM] * gate.kept_from
     ours += [VERSION] * bool(gate.instances) + [QUERIES] * bool(gate.masks or gate.split)
     if "schema" in options:
         types = {name: kind.simpleString() for name, kind in _OURS.items()}
@@ -100,6 +102,8 @@ class Rows:
 
     def _selected(self, part: Slice, log: Log) -> Iterator[pa.RecordBatch]:
         """Block by block: a block is read whole, and what it holds decides."""
+        selection = part.rule.selection
+        assert selection is not None
         for stretch in part.stretches:
             for span in spans(stretch):
                 rows = read_block(log, span)
@@ -112,6 +116,8 @@ class Rows:
                     WEIGHT: part.weight * kept.weights,
                 }
                 for batch in rows.filter(pa.array(kept.mask)).combine_chunks().to_batches():
+                    if KEPT_FROM in self._schema.names:
+                        ours[KEPT_FROM] = kept_from_us(batch, selection)
                     yield self._shaped(batch, part, ours)
 
     def beat(self, part: Slice, log: Log) -> Iterator[pa.RecordBatch]:
@@ -151,7 +157,7 @@ class Rows:
     def _shaped(
         self, batch: pa.RecordBatch, part: Slice, ours: Mapping[str, Any]
     ) -> pa.RecordBatch:
-        given = {WEIGHT: part.weight, VERSION: part.version, HEARTBEAT: False, **ours}
+        given = {WEIGHT: part.weight, VERSION: part.version, HEARTBEAT: False, KEPT_FROM: 0, **ours}
         arrays = [self._column(batch, field, given) for field in self._schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
