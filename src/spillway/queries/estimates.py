@@ -64,9 +64,9 @@ def estimated(
 
 
 def counts_distinct(name: str, sql: str) -> bool:
-    """Does the query count distinct values? Then its plan aggregates twice."""
-    found = parse(name, sql).find_all(exp.Count, exp.ApproxDistinct)
-    return any(_is_distinct(aggregate) for aggregate in found)
+    """Has the query an aggregate over DISTINCT values, as Spark does not allow over a stream?"""
+    found = parse(name, sql).find_all(exp.AggFunc)
+    return any(isinstance(aggregate.this, exp.Distinct) for aggregate in found)
 
 
 _KINDS: dict[type[exp.Expr], str] = {
@@ -158,10 +158,6 @@ def _output(name: str, projection: exp.Expr) -> Output:
     if isinstance(argument, exp.Star):
         argument = None
     return Estimated(name=_name_of(name, projection), kind=kind, argument=argument)
-
-
-def _is_distinct(aggregate: exp.Expr) -> bool:
-    return isinstance(aggregate, exp.ApproxDistinct) or isinstance(aggregate.this, exp.Distinct)
 
 
 def _name_of(name: str, projection: exp.Expr) -> str:

@@ -21,13 +21,12 @@ def check_answers(flow: Flow) -> None:
             raise SpillwayError(f"streams.{name}: {error}") from error
     for name, query in flow.queries.items():
         if query.estimate:
-            for stream_name in streams_of(name, query.text, flow):
-                if flow.streams[stream_name].from_sql is not None:
-                    raise SpillwayError(
-                        f"queries.{name}.estimate cannot be sound over the derived stream"
-                        f" '{stream_name}': its rows do not carry their weights; write its SQL"
-                        " into the query"
-                    )
+            _require_own_weights(name, query, flow)
+        elif counts_distinct(name, query.text):
+            raise SpillwayError(
+                f"queries.{name} counts distinct values, which Spark cannot over a stream: write"
+                " approx_count_distinct(x), or estimate: true over a stream with shedder key on x"
+            )
         if answer_sql(name, query, flow) != query.text and query.template is not None:
             raise SpillwayError(
                 f"queries.{name}.template has sliding windows over a stream with shedder 'windows':"
@@ -37,16 +36,25 @@ def check_answers(flow: Flow) -> None:
         budget_of(query)
 
 
+def _require_own_weights(name: str, query: Query, flow: Flow) -> None:
+    for stream_name in streams_of(name, query.text, flow):
+        if flow.streams[stream_name].from_sql is not None:
+            raise SpillwayError(
+                f"queries.{name}.estimate cannot be sound over the derived stream '{stream_name}':"
+                " its rows do not carry their weights; write its SQL into the query"
+            )
+
+
 def answer_sql(name: str, query: Query, flow: Flow) -> str:
     """The query's SQL, with estimates where it asks for them, and complete windows only."""
     if not query.estimate:
         return _complete_windows(name, query.text, flow)
-    if query.mode != "append" and counts_distinct(name, query.text):
-        raise SpillwayError(
-            f"queries.{name}.mode is '{query.mode}': an estimated count(DISTINCT ...) aggregates"
-            " twice, which Spark can in mode append only"
-        )
     stream = flow.streams[streams_of(name, query.text, flow)[0]]
+    if query.mode != "append" and stream.shedder == "key":
+        raise SpillwayError(
+            f"queries.{name}.mode is '{query.mode}': an estimate over whole keys aggregates twice,"
+            " which Spark can in mode append only"
+        )
     return estimated(
         name,
         query.text,

@@ -144,6 +144,13 @@ def test_a_distinct_count_that_updates_its_rows_is_refused() -> None:
         check_answers(flow(stream, {"sql": sql, "estimate": True, "mode": "update"}))
 
 
+def test_distinct_values_that_spark_cannot_count_are_refused_before_it_starts() -> None:
+    sql = "SELECT count(DISTINCT k) AS n FROM s GROUP BY window(event_time, '10 seconds')"
+    with pytest.raises(SpillwayError, match="approx_count_distinct"):
+        check_answers(flow({}, {"sql": sql}))
+    check_answers(flow({}, {"sql": sql.replace("count(DISTINCT k)", "approx_count_distinct(k)")}))
+
+
 SLIDING = "SELECT key, count(*) AS n FROM s GROUP BY window(event_time, '10 s', '5 s'), key"
 SLIDING = SLIDING.replace(" s'", " seconds'")
 WHOLE = {"shedder": "windows", "window": "30s"}
