@@ -102,7 +102,7 @@ class ServiceClass(Part):
 
 
 class ConsoleSink(Part):
-    """Prints each batch."""
+    """Prints the rows of each batch that has any."""
 
     type: Literal["console"] = "console"
 

@@ -1,6 +1,6 @@
 """Where a query's results go.
 
-Console, memory, noop and Parquet are Spark's own sinks. The others get every batch whole, by
+Memory, noop and Parquet are Spark's own sinks. The others get every batch whole, by
 `foreachBatch`: a batch that is run again after a crash has the same id and, because its offsets
 are the same, the same rows. docs/flow.md says what each sink makes of that.
 """
@@ -22,6 +22,7 @@ from spillway.queries.flow import (
     PythonSink,
     Query,
 )
+from spillway.queries.sink_console import console_writer
 from spillway.queries.sink_kafka import kafka_writer
 from spillway.queries.sink_postgres import postgres_writer
 from spillway.queries.sink_python import python_writer
@@ -50,7 +51,7 @@ def aimed(writer: Any, name: str, sink: object) -> Any:
     """The stream writer with its sink, not started."""
     match sink:
         case ConsoleSink():
-            return writer.format("console").option("truncate", "false")
+            return writer.foreachBatch(console_writer(name))
         case MemorySink():
             return writer.format("memory")
         case NoopSink():
