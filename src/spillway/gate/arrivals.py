@@ -28,7 +28,7 @@ class Arrivals:
 
     @classmethod
     def pool(cls, curves: Sequence[tuple[Span, ArrivalCurve]]) -> "Arrivals":
-        known = {span.partition: curve for span, curve in curves if span.tuples > 0}
+        known = {span.partition: _begun(curve) for span, curve in curves if span.tuples > 0}
         if not known:
             return cls({}, np.zeros(1), np.zeros(1), 0)
         times_s = np.unique(np.concatenate([curve.times_s for curve in known.values()]))
@@ -112,6 +112,15 @@ class Arrivals:
             statistic_age_s=statistic_s,
             oldest_age_s=max(0.0, now_s - float(self.times_s[0])),
         )
+
+
+def _begun(curve: ArrivalCurve) -> ArrivalCurve:
+    """From the first tuple's arrival on, where the curve knows it. Its first point is when the
+    tuple before that arrived: a pause between the two is nobody's age."""
+    if curve.positions[1] > curve.positions[0] + 1:
+        return curve
+    times_s = np.concatenate((curve.times_s[1:2], curve.times_s[1:]))
+    return ArrivalCurve(positions=curve.positions, times_s=times_s)
 
 
 def _restrict(curve: ArrivalCurve, span: Span) -> ArrivalCurve:

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from spillway.gate.arrivals import Arrivals
+from spillway.gate.pacing import is_stale
 from spillway.model import Target
 from spillway.ports import ArrivalCurve, Span
 
@@ -68,3 +69,12 @@ def test_a_part_keeps_its_own_ages() -> None:
 
 def test_nothing_waiting_has_no_age() -> None:
     assert Arrivals.pool([]).backlog(5.0, Target(delay_s=2.0)).pending_tuples == 0
+
+
+def test_a_pause_before_the_first_tuple_is_nobodys_age() -> None:
+    lone = pooled(([7, 8], [10.0, 70.0])).backlog(70.5, Target(delay_s=2.0))
+    assert (lone.mean_age_s, lone.oldest_age_s) == (0.5, 0.5)
+    burst = pooled(([7, 8, 107], [10.0, 70.0, 71.0]), ([3, 4, 103], [9.0, 70.0, 71.0]))
+    assert burst.backlog(71.0, Target(delay_s=2.0)).oldest_age_s == 1.0
+    assert not is_stale(burst, 71.0, Target(delay_s=2.0))
+    assert burst.oldest(2) == {0: 8, 1: 4}

@@ -73,6 +73,16 @@ def test_a_log_that_stalls_and_bursts_loses_only_what_is_too_old(
     assert result.totals.pending < 2000
 
 
+def test_a_tuple_after_a_pause_is_not_as_old_as_the_pause(spark: ToySpark, log: ToyLog) -> None:
+    log.rate_per_s = 0.1  # the tuple before came ten seconds ago, five times the target
+    spark.batches(100)
+    batches = [batch for batch in map(decode, spark.logged) if batch.arrived is not None]
+    assert len(batches) > 5
+    for batch in batches:
+        assert batch.arrived is not None
+        assert batch.planned_us - batch.arrived.mean_us < 100_000
+
+
 def test_a_stream_that_goes_quiet_gets_one_heartbeat(spark: ToySpark, log: ToyLog) -> None:
     spark.batches(5)
     log.limit = log.extent(spark.clock.now_s())[0].stop

@@ -10,6 +10,7 @@ import pytest
 from spillway.clock import ManualClock
 from spillway.model import Backlog, BatchRecord, KeepFraction, Target
 from spillway.plants.spark.channel import (
+    LONGEST_RETRY_S,
     RETRY_S,
     ChannelClient,
     ChannelServer,
@@ -107,6 +108,25 @@ def test_a_loop_that_hangs_costs_a_bounded_wait() -> None:
         assert client.ask(report(wait_s=0.1)) is None
         assert time.monotonic() - started < 2.0
         hold.set()
+
+
+def test_a_loop_that_goes_on_hanging_is_asked_ever_less_and_never_waited_for() -> None:
+    hold, clock = threading.Event(), ManualClock()
+    with serving(loop := Loop(hold)) as server:
+        client = ChannelClient(str(server.path), clock)
+        client.ask(report(wait_s=0.0))
+        started = time.monotonic()
+        for _ in range(300):
+            clock.advance(0.1)
+            assert client.ask(report(wait_s=5.0)) is None
+        assert time.monotonic() - started < 3.0
+        assert [seen.wait_s for seen in loop.seen] == [0.0] * len(loop.seen)
+        assert 4 <= len(loop.seen) <= 7, "after 1, 2, 4, 8, 8 ... seconds"
+        hold.set()
+        clock.advance(LONGEST_RETRY_S + 0.1)
+        assert client.ask(report(wait_s=5.0)) == DIRECTIVE
+        assert client.ask(report(wait_s=5.0)) == DIRECTIVE
+        assert loop.seen[-1].wait_s == 5.0
 
 
 def test_the_loop_learns_when_a_gate_is_gone() -> None:

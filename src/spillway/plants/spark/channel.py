@@ -13,7 +13,7 @@ import socket
 import tempfile
 import threading
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,8 @@ from spillway.clock import Clock
 from spillway.errors import SpillwayError
 from spillway.model import Action, Backlog, BatchRecord, KeepFraction, KeepOfBacklog, Target
 
-RETRY_S = 1.0  # after a failure the gate decides alone for this long before it asks again
+RETRY_S = 1.0  # after a failure the gate decides alone for this long before it asks again,
+LONGEST_RETRY_S = 8.0  # and twice as long after each further one
 ANSWER_S = 0.25  # how much longer than the asked wait an answer may take
 
 
@@ -149,13 +150,20 @@ class ChannelClient:
         self._clock = clock
         self._stream: Any = None
         self._socket: socket.socket | None = None
-        self._retry_at_s = float("-inf")
+        self._failed_s = float("-inf")
+        self._pause_s = 0.0  # 0 while the loop answers
 
     def ask(self, report: GateReport) -> Directive | None:
-        """The loop's directive, or None when the loop does not answer."""
+        """The loop's directive, or None when the loop does not answer.
+
+        A loop that hangs still takes reports. So the first question after a failure is one that
+        must be answered at once: a query must not stand still for a loop that may have gone.
+        """
         now_s = self._clock.now_s()
-        if self._socket is None and abs(now_s - self._retry_at_s) < RETRY_S:
+        if abs(now_s - self._failed_s) < self._pause_s:
             return None
+        if self._pause_s > 0.0:
+            report = replace(report, wait_s=0.0)
         try:
             stream = self._connect()
             assert self._socket is not None
@@ -165,10 +173,13 @@ class ChannelClient:
             line = stream.readline()
             if not line:
                 raise ConnectionError("the control loop closed the channel")
-            return _directive_from_json(json.loads(line))
+            directive = _directive_from_json(json.loads(line))
+            self._pause_s = 0.0
+            return directive
         except (OSError, ValueError, KeyError, TypeError):
             self.close()
-            self._retry_at_s = now_s
+            self._failed_s = now_s
+            self._pause_s = min(LONGEST_RETRY_S, max(RETRY_S, 2.0 * self._pause_s))
             return None
 
     def close(self) -> None:
