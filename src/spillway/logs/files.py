@@ -120,7 +120,12 @@ def _row_groups(
 
 @lru_cache(maxsize=32)
 def _opened(path: str) -> pq.ParquetFile:
-    return pq.ParquetFile(path, memory_map=True)
+    try:
+        return pq.ParquetFile(path, memory_map=True)
+    except FileNotFoundError:
+        raise SpillwayError(
+            f"{path} is committed but has gone: restore it, or start with a new checkpoint"
+        ) from None
 
 
 @lru_cache(maxsize=4096)

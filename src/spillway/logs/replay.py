@@ -70,6 +70,11 @@ class ReplayLog:
 
     def _batch(self, positions: npt.NDArray[np.int64]) -> pa.RecordBatch:
         table = self._table
+        if not self._loop and len(positions) and positions[-1] >= table.num_rows:
+            raise SpillwayError(
+                f"{self._path} has {table.num_rows} rows: row {positions[-1]} was asked for; the"
+                " file has changed, so restore it, or start with a new checkpoint"
+            )
         rows = positions % table.num_rows
         taken = table.select(self._schema.names).take(pa.array(rows)).combine_chunks()
         arrays = [_one_chunk(taken.column(field.name), field.type) for field in self._schema]

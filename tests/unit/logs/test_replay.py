@@ -94,3 +94,13 @@ def test_without_a_start_the_error_says_so(tmp_path: Path) -> None:
 def test_a_bad_option_is_named(tmp_path: Path, name: str, value: str) -> None:
     with pytest.raises(SpillwayError, match=f"option '{name}' is"):
         replay(tmp_path / "t.csv", **{name: value})
+
+
+def test_a_file_that_got_shorter_is_never_read_at_other_rows(tmp_path: Path) -> None:
+    path = csv(tmp_path, "timestamp,x\n1,5\n2,6\n3,7\n")
+    log = replay(path)
+    (planned,) = log.extent(2000.0)
+    csv(tmp_path, "timestamp,x\n1,5\n2,6\n")
+    with pytest.raises(SpillwayError, match="has 2 rows: row 2 was asked for") as raised:
+        list(log.read(planned, None))
+    assert "\n" not in str(raised.value)

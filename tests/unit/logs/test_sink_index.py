@@ -85,3 +85,14 @@ def test_a_broken_file_is_named(tmp_path: Path) -> None:
     next(tmp_path.glob("*.parquet")).write_bytes(b"no parquet")
     with pytest.raises(SpillwayError, match=r"part-00000-0.* cannot be read as Parquet"):
         SinkIndex(str(tmp_path)).refresh()
+
+
+def test_a_file_that_goes_after_it_was_planned_is_named(tmp_path: Path) -> None:
+    write_batch(tmp_path, 0, [rows(1, 2)], 10.0)
+    log = open_log({"source": "files", "path": str(tmp_path)}, rows().schema)
+    (span,) = log.extent(0.0)
+    for file in tmp_path.glob("*.parquet"):
+        file.unlink()
+    with pytest.raises(SpillwayError, match="is committed but has gone") as raised:
+        list(log.read(span, None))
+    assert "\n" not in str(raised.value)
