@@ -24,7 +24,7 @@ def main() -> None:
         "ticks",
         source="synthetic",
         options={
-            "rate": 20000,
+            "rate": 10000,
             "columns": "company key(1357, 0.8), price double(5, 500), event_time time",
         },
         event_time="event_time",

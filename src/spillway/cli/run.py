@@ -62,6 +62,11 @@ def run_flow(
     quiet: bool = False,
 ) -> "Application":
     """Run a flow to its end and hand back what it measured."""
+    if (root / "checkpoints").exists():
+        errors.print(
+            f"goes on where {root} stopped, with what has arrived since; remove it to begin anew",
+            highlight=False,
+        )
     errors.print("starting Spark (8-10 s)", highlight=False)
     from spillway.plants.spark.running import running
 
