@@ -16,9 +16,10 @@ lint: $(VENV)/ready
 	@$(BIN)/ruff check --fix src tests
 	@$(BIN)/ruff format src tests
 
-# Kills the driver 24 times at random moments; about 12 minutes.
+# Kills drivers 32 times at random moments, stops the controller, moves the clock, fills the disk.
 chaos: $(VENV)/ready
-	@SPILLWAY_KILLS=24 $(BIN)/python -m pytest tests/spark/test_gate_kill.py -q
+	@SPILLWAY_KILLS=24 $(BIN)/python -m pytest -q tests/spark/test_gate_kill.py \
+		tests/spark/test_gate_faults.py tests/spark/test_flow_chaos.py tests/spark/test_kafka_chaos.py
 
 types: $(VENV)/ready
 	@$(BIN)/mypy

@@ -1,5 +1,6 @@
 """One Spark session for the whole test run: starting it takes ten seconds."""
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,14 @@ def spark() -> Iterator[SparkSession]:
     session = open_session("local[2,4]", name="spillway tests")
     yield session
     session.stop()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long runs are for `make chaos`."""
+    if "SPILLWAY_KILLS" not in os.environ:
+        for item in items:
+            if item.get_closest_marker("chaos"):
+                item.add_marker(pytest.mark.skip(reason="a long run: make chaos"))
 
 
 @pytest.fixture(autouse=True)

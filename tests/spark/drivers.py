@@ -1,6 +1,7 @@
 """Driver processes that tests kill, and where they are by then."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -14,10 +15,13 @@ from gates import Place
 DRIVER = Path(__file__).with_name("gate_driver.py")
 
 
-def start_driver(place: Place, options: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def start_driver(
+    place: Place, options: Mapping[str, str], environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
     with (place.root / "driver.log").open("ab") as log:
         command = [sys.executable, str(DRIVER), str(place.root), json.dumps(options)]
-        return subprocess.Popen(command, stdout=log, stderr=log)
+        given = {**os.environ, **(environment or {})}
+        return subprocess.Popen(command, stdout=log, stderr=log, env=given)
 
 
 def stop_driver(place: Place, driver: subprocess.Popen[bytes]) -> None:

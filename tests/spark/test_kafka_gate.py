@@ -1,6 +1,7 @@
 """A gate on a real broker: shed, restart, truncation, malformed records, and Spark's own source."""
 
 import json
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -72,6 +73,27 @@ def test_under_overload_and_over_a_restart_every_record_is_admitted_once_or_list
     }
     assert set(found) == consumed
     assert set(found.values()) == {1}
+
+
+def test_a_log_may_be_empty_and_stall_and_burst(
+    spark: SparkSession, kafka_broker: Any, place: Place
+) -> None:
+    topic = Topic(kafka_broker, "uneven")
+    query = to_files(gate(spark, place, **topic.options, delay="500ms"), place)
+    wait_until(lambda: batches_done(query) == 0)
+    time.sleep(1.5)
+    assert batches_done(query) == 0, "an empty log makes no batches"
+    topic.produce(1_000)
+    wait_until(lambda: place.audit().totals.admitted == 1_000)
+    wait_until(lambda: place.chain()[-1].heartbeat)
+    stalled = len(place.chain())
+    time.sleep(1.5)
+    assert len(place.chain()) == stalled, "one empty batch closes the windows, then it waits"
+    topic.produce(200_000)
+    wait_until(lambda: sum(s.stop for s in place.chain()[-1].stretches) == 201_000)
+    query.stop()
+    totals = place.require_exact().totals
+    assert (totals.offered, totals.pending) == (201_000, 0)
 
 
 def to_folders(frame: DataFrame, place: Place) -> StreamingQuery:

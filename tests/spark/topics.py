@@ -21,6 +21,7 @@ class Topic:
         self.broker.create_topic(self.name, self.partitions)
         self.counts = [0] * self.partitions
         config = {"bootstrap.servers": self.broker.bootstrap, "linger.ms": 20, "log_level": 0}
+        config["queue.buffering.max.messages"] = 1_000_000
         self._producer = Producer(config)
 
     @property

@@ -1,0 +1,110 @@
+"""What a gate on Spark does when something beside it fails: the log, the disk, the trigger."""
+
+import resource
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from gates import Place, batches_done, gate, to_files, wait_until
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from spillway.plants.spark.checkpoint import logged_batches
+
+pytestmark = pytest.mark.spark
+
+PLANNER = "python_streaming_source_runner"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(root=tmp_path)
+
+
+@contextmanager
+def full_disk(process: psutil.Process, file: Path) -> Iterator[None]:
+    """No file of the process may grow beyond what this one has: the disk is full for it."""
+    before = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
+    size = file.stat().st_size + 10  # and a line is torn
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, before)
+
+
+def planner_process() -> psutil.Process:
+    children = psutil.Process().children(recursive=True)
+    [found] = [p for p in children if PLANNER in " ".join(p.cmdline())]
+    return found
+
+
+def on_ticks(frame: DataFrame, place: Place, interval: str) -> StreamingQuery:
+    return (
+        frame.writeStream.format("parquet")
+        .trigger(processingTime=interval)
+        .option("path", str(place.sink))
+        .option("checkpointLocation", str(place.checkpoint))
+        .start()
+    )
+
+
+def test_a_full_disk_under_the_ledger_stops_nothing_and_loses_no_line(
+    spark: SparkSession, place: Place
+) -> None:
+    query = to_files(gate(spark, place, delay="300ms"), place)
+    wait_until(lambda: batches_done(query) >= 3)
+    with full_disk(planner_process(), place.ledger):
+        time.sleep(0.5)
+        size, done = place.ledger.stat().st_size, batches_done(query)
+        wait_until(lambda: batches_done(query) >= done + 4)
+        assert place.ledger.stat().st_size == size
+        assert place.ledger.read_text().endswith("\n"), "no line is torn"
+    done = batches_done(query)
+    wait_until(lambda: batches_done(query) >= done + 2)
+    query.stop()
+    before = len(place.ledger.read_text().splitlines())
+    assert before >= done, "what waited has been written"
+    place.require_exact()
+
+
+def test_behind_a_trigger_interval_a_batch_is_timed_by_its_commit(
+    spark: SparkSession, place: Place
+) -> None:
+    options = {"trigger": "1s", "checkpoint": str(place.checkpoint), "delay": "4s"}
+    query = on_ticks(gate(spark, place, **options), place, "1 second")
+    wait_until(lambda: batches_done(query) >= 6)
+    query.stop()
+    audit = place.require_exact()
+    assert audit.totals.shed == 0
+    costs = place.chain()[-1].costs
+    assert costs is not None
+    assert 0.0 < costs.fixed_s + costs.kept_s * 20_000 < 0.9, "the tick is not the batch"
+
+
+@pytest.mark.chaos
+def test_an_interval_that_nobody_mentioned_ends_the_query_with_advice(
+    spark: SparkSession, place: Place
+) -> None:
+    query = on_ticks(gate(spark, place, delay="4s"), place, "500 milliseconds")
+    with pytest.raises(StreamingQueryException, match="options 'trigger'"):
+        query.awaitTermination(60)
+
+
+@pytest.mark.chaos
+def test_the_ledger_agrees_with_sparks_log_where_that_still_exists(
+    spark: SparkSession, place: Place
+) -> None:
+    query = to_files(gate(spark, place, rate="100000", delay="150ms", partitions="2"), place)
+    wait_until(lambda: batches_done(query) >= 230, 120.0)
+    query.stop()
+    logged = logged_batches(place.checkpoint)
+    assert logged[0].batch_id > 0, "Spark has purged"
+    assert len(logged) >= 100, "and kept its hundred"
+    audit = place.require_exact()
+    assert len(audit.batches) >= 230
+    assert audit.problems == ()

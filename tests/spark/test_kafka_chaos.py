@@ -1,0 +1,67 @@
+"""Long runs on a real broker: drivers that are killed, clocks that jump."""
+
+import os
+import random
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from drivers import kill_tree, offsets, start_driver, stop_driver, wait_for_offset
+from gates import Place
+from topics import Topic
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.chaos, pytest.mark.timeout(1200)]
+
+KILLS = int(os.environ.get("SPILLWAY_KILLS", "3")) // 3
+SKEWED = Path(__file__).with_name("skewed_clock")
+HOUR_S = 3600.0
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(root=tmp_path)
+
+
+def test_a_driver_killed_on_kafka_loses_and_doubles_nothing(
+    kafka_broker: Any, place: Place
+) -> None:
+    topic, generator = Topic(kafka_broker, "killed"), random.Random(KILLS)
+    options = {**topic.options, "delay": "400ms"}
+    with topic.producing(40_000):
+        for number in range(KILLS):
+            driver = start_driver(place, options)
+            wait_for_offset(place, offsets(place) + 1 + generator.randrange(1, 6), driver)
+            if number % 3:  # every third kill hits between the planning and the first task
+                time.sleep(generator.uniform(0.0, 0.6))
+            kill_tree(driver)
+        driver = start_driver(place, options)
+        wait_for_offset(place, offsets(place) + 6, driver)
+        stop_driver(place, driver)
+    result = place.require_exact()
+    assert result.totals.shed > 0
+    assert result.totals.lost == 0
+
+
+def test_a_clock_that_jumps_back_and_ahead_stops_nothing_and_loses_nothing_uncounted(
+    kafka_broker: Any, place: Place
+) -> None:
+    topic, clock = Topic(kafka_broker, "jumping"), place.root / "clock"
+    clock.write_text("0")
+    environment = {"PYTHONPATH": str(SKEWED), "SPILLWAY_TEST_CLOCK": str(clock)}
+    with topic.producing(20_000):
+        driver = start_driver(place, {**topic.options, "delay": "500ms"}, environment)
+        for off_by_s in (-HOUR_S, HOUR_S, 0.0):
+            wait_for_offset(place, offsets(place) + 8, driver)
+            clock.write_text(str(off_by_s))
+        wait_for_offset(place, offsets(place) + 8, driver)
+        stop_driver(place, driver)
+    result = place.require_exact()
+    planned_s = [batch.planned_us / 1e6 for batch in result.batches]
+    jumps_s = [b - a for a, b in pairwise(planned_s) if abs(b - a) > 600]
+    assert [round(jump / HOUR_S) for jump in jumps_s] == [-1, 2, -1], "the clock was injected"
+    cut = [batch.seq for batch in result.batches if batch.shed]
+    kept = result.totals.admitted / (result.totals.admitted + result.totals.shed)
+    print(f"kept {kept:.1%}; batches with shed tuples: {cut} of {len(result.batches)}")
+    assert all(batch.admitted > 0 for batch in result.batches[-3:])
