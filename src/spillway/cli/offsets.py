@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from spillway.cli.screen import errors
 from spillway.errors import SpillwayError
 from spillway.plants.spark.checkpoint import logged_batches
 from spillway.plants.spark.starts import starting_offsets
@@ -20,9 +21,16 @@ def offsets(
 
     A checkpoint of Spark's own Kafka source gives the JSON with which a gate takes over.
     """
-    done = [batch for batch in logged_batches(checkpoint) if batch.completed]
+    logged = logged_batches(checkpoint)
+    done = [batch for batch in logged if batch.completed]
     if not done:
         raise SpillwayError(f"'{checkpoint}' has no completed batch: nothing has been read yet")
     found = [starting_offsets(source, topic) for source in done[-1].sources if source is not None]
+    if not logged[-1].completed:
+        errors.print(
+            f"spillway: batch {logged[-1].batch_id} was begun but not completed: its tuples will be"
+            " read again; start the query once more and stop it while it waits to avoid that",
+            highlight=False,
+        )
     for value in found:
         sys.stdout.write(json.dumps(value) + "\n")

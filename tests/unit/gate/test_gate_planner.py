@@ -241,3 +241,18 @@ def test_a_stream_may_start_where_sparks_own_source_ended(log: ToyLog, clock: Ma
 def test_a_start_that_makes_no_sense_is_refused(log: ToyLog, clock: ManualClock, text: str) -> None:
     with pytest.raises(SpillwayError, match="startingOffsets"):
         make(log, clock, startingOffsets=text)[0].latest(dict(SENTINEL))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"clicks": {"0": 20000}}', "position 20000 of partition 0, which ends at 10000"),
+        ('{"views": {"0": 17}}', "is of topic 'views', but option 'topic' is 'clicks'"),
+    ],
+)
+def test_a_start_in_another_log_is_refused(
+    log: ToyLog, clock: ManualClock, text: str, said: str
+) -> None:
+    clock.advance(10.0)
+    with pytest.raises(SpillwayError, match=said):
+        make(log, clock, topic="clicks", startingOffsets=text)[0].latest(dict(SENTINEL))

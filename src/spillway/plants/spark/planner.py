@@ -156,7 +156,9 @@ class Planner:
             began_us=round(now_s * 1e6),
             seq=0,
             planned_us=round(now_s * 1e6),
-            stretches=first_stretches(self._gate.starting_offsets, extent),
+            stretches=first_stretches(
+                self._gate.starting_offsets, extent, self._options.get("topic")
+            ),
             rule=Rule(seed=self._gate.seed, policy=self._gate.policy, reason="start"),
             pinned={k: v for k, v in pinned.items() if k in _IDENTITY or self._options.get(k) != v},
         )

@@ -12,33 +12,45 @@ from spillway.ports import Span
 _LATEST, _EARLIEST = -1, -2  # Spark's own marks inside offset JSON
 
 
-def first_stretches(starting_offsets: str, extent: Iterable[Span]) -> tuple[Stretch, ...]:
+def first_stretches(
+    starting_offsets: str, extent: Iterable[Span], topic: str | None = None
+) -> tuple[Stretch, ...]:
     """Empty stretches at the first position to read, for every partition of the log.
 
     `latest`, `earliest`, or the JSON of Spark's Kafka source, {"topic": {"0": 42}}; a partition
     that the JSON does not name is new and starts at its first position.
     """
-    named = _positions(starting_offsets)
+    named = _positions(starting_offsets, topic)
     stretches = []
     for span in extent:
         at = named if isinstance(named, int) else named.get(span.partition, _EARLIEST)
         start = {_LATEST: span.stop, _EARLIEST: span.start}.get(at, at)
+        if start > span.stop:
+            raise SpillwayError(
+                f"option 'startingOffsets' names position {start} of partition {span.partition},"
+                f" which ends at {span.stop}: are these the offsets of another log?"
+            )
         stretches.append(Stretch(partition=span.partition, start=start, read=start, stop=start))
     return tuple(stretches)
 
 
-def _positions(text: str) -> int | dict[int, int]:
+def _positions(text: str, topic: str | None) -> int | dict[int, int]:
     if text in ("latest", "earliest"):
         return _LATEST if text == "latest" else _EARLIEST
     try:
         value: Any = json.loads(text)
-        [partitions] = value.values()
-        return {int(name): int(position) for name, position in partitions.items()}
+        [(named, partitions)] = value.items()
+        positions = {int(name): int(position) for name, position in partitions.items()}
     except (ValueError, AttributeError, TypeError):
         raise SpillwayError(
             f"option 'startingOffsets' is '{text}': it must be latest, earliest or the offset JSON"
             ' of one topic, for example {"events": {"0": 42, "1": 17}}'
         ) from None
+    if topic is not None and named != topic:
+        raise SpillwayError(
+            f"option 'startingOffsets' is of topic '{named}', but option 'topic' is '{topic}'"
+        )
+    return positions
 
 
 def starting_offsets(logged: Any, topic: str) -> dict[str, dict[str, int]]:
