@@ -84,6 +84,7 @@ def _distinct_sums(prefix: str) -> list[str]:
         "w": f"COALESCE(SUM({here}), 0D)",
         "ww": f"SUM(({here}) * _least)",
         "span": "DOUBLE('Infinity')",
+        "sure": f"COUNT(CASE WHEN ({here}) <= 1D THEN 1 END)",
     }
     return [f"{value} AS {prefix}{key}" for key, value in made.items()]
 

@@ -6,11 +6,12 @@ sums over them, W = sum w and c = sum w (w - 1) / W (with one weight for all, c 
 - count: W is unbiased (Horvitz-Thompson). Of the S positions that the group is spread over, the
   gate keeps a fixed number in every block, so the variance at a true count N is c N (1 - N/S): the
   last factor is the finite population's, and vanishes for a group that is the whole stream. Bounds
-  are the N with (W - N)^2 = z^2 c N (1 - N/S), Wilson's way: sound for small counts too.
-- avg: m = sum w x / W (Hajek), variance sum w (w - 1) (x - m)^2 / W^2 * k / (k - 1), with the
-  effective number of tuples k = W^2 / sum w^2, and Student's t. Heavy tails make the variance
-  itself unsure: with excess kurtosis e of the values it has (k - 1) / (1 + e/2) degrees of freedom
-  (Satterthwaite). Both
+  are the N with (W - N)^2 = z^2 c N (1 - N/S), Wilson's way: sound for small counts too. Tuples of
+  weight 1 are certain: they are added afterwards, and W, S and c are those of the thinned rest.
+- avg: m = sum w x / W (Hajek), variance sum v (x - m)^2 / W^2 * d / (d - 1), with v = w (w - 1),
+  the number of tuples that it comes from d = (sum v)^2 / sum v^2, and Student's t. Heavy tails make
+  the variance itself unsure: with excess kurtosis e of the values it has (d - 1) / (1 + e/2)
+  degrees of freedom (Satterthwaite). With the effective number of tuples k = W^2 / sum w^2 both
   bounds move towards the longer tail by the Edgeworth term of a studentised mean: with skewness g
   of the values and the fraction f that was seen, a = g sqrt(1 - f) / sqrt k and
   b = g (1 - 2 f) / (sqrt k sqrt(1 - f)), by a/2 - (b - 3 a)(z^2 - 1)/6 standard errors.
@@ -47,6 +48,8 @@ class Sums:
     skewness: Floats  # of the kept values
     kurtosis: Floats  # of the kept values, 0 for a normal distribution
     span: Floats  # last place - first place + 1
+    sure: Floats  # kept tuples of weight 1
+    vv: Floats  # w^2 (w - 1)^2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +90,8 @@ def sums(group: npt.NDArray[np.int64], groups: int, w: Floats, x: Floats, place:
         skewness=skewness,
         kurtosis=kurtosis,
         span=last - first + 1.0,
+        sure=total((w <= 1.0).astype(np.float64)),
+        vv=total(excess * excess),
     )
 
 
@@ -110,7 +115,7 @@ def estimates(s: Sums, z: float, least_kept: int = LEAST_KEPT) -> Estimates:
         avg = _avg(s, z)
         total = _sum(count, avg)
     enough = (s.kept >= least_kept) & (s.w * s.w >= LEAST_EFFECTIVE * s.ww)
-    enough |= s.ww <= s.w
+    enough |= (s.ww <= s.w) & (s.kept > 0)
     return Estimates(
         count=_masked(count, enough), sum=_masked(total, enough), avg=_masked(avg, enough)
     )
@@ -126,20 +131,23 @@ def distinct(group: npt.NDArray[np.int64], groups: int, key: Any, w: Floats, z: 
 
 
 def _count(s: Sums, z: float) -> Bounded:
-    c = s.ww / s.w - 1.0
-    span = np.maximum(s.w, s.span * (s.kept + 1.0) / (s.kept - 1.0))
-    a, b = 1.0 + z * z * c / span, s.w + z * z * c / 2.0
-    root = np.sqrt(np.maximum(0.0, b * b - a * s.w * s.w))
-    low = np.maximum(s.kept, (b - root) / a)
-    return Bounded(estimate=s.w, low=low, high=(b + root) / a)
+    thinned = s.w - s.sure
+    c = np.where(thinned > 0.0, (s.ww - s.w) / thinned, 0.0)
+    span = np.maximum(thinned, s.span * (s.kept + 1.0) / (s.kept - 1.0) * thinned / s.w)
+    span = np.where(thinned > 0.0, span, 1.0)
+    a, b = 1.0 + z * z * c / span, thinned + z * z * c / 2.0
+    root = np.sqrt(np.maximum(0.0, b * b - a * thinned * thinned))
+    low = np.maximum(s.kept, s.sure + (b - root) / a)
+    return Bounded(estimate=s.w, low=low, high=s.sure + (b + root) / a)
 
 
 def _avg(s: Sums, z: float) -> Bounded:
     mean, v = s.wx / s.w, s.ww - s.w
     residual = np.maximum(0.0, s.vxx - 2.0 * mean * s.vx + mean * mean * v)
     k = s.w * s.w / s.ww
-    error = np.sqrt(residual * k / (k - 1.0)) / s.w
-    t = student(z, np.maximum(4.0, (k - 1.0) / (1.0 + np.maximum(0.0, s.kurtosis) / 2.0)))
+    d = np.maximum(2.0, np.where(s.vv > 0.0, v * v / s.vv, 2.0))
+    error = np.sqrt(residual * d / (d - 1.0)) / s.w
+    t = student(z, np.maximum(4.0, (d - 1.0) / (1.0 + np.maximum(0.0, s.kurtosis) / 2.0)))
     shift = np.clip(_shift(s, k, z), -t, t)
     return Bounded(estimate=mean, low=mean + (shift - t) * error, high=mean + (shift + t) * error)
 

@@ -88,12 +88,14 @@ class Parts:
         if kind in ("count", "count_if", "sum"):
             place = PLACE if argument is None else f"CASE WHEN {here} IS NOT NULL THEN {PLACE} END"
             made["span"] = f"MAX({place}) - MIN({place}) + 1"
+            made["sure"] = f"COUNT(CASE WHEN ({w}) <= 1D THEN 1 END)"
         if kind in ("sum", "avg"):
             x = f"CAST({here} AS DOUBLE)"
             made |= {
                 "wx": f"SUM({WEIGHT} * {x})",
                 "vx": f"SUM({WEIGHT} * ({WEIGHT} - 1) * {x})",
                 "vxx": f"SUM({WEIGHT} * ({WEIGHT} - 1) * {x} * {x})",
+                "vv": f"SUM(POWER(({w}) * ({WEIGHT} - 1), 2))",
                 "g": f"COALESCE(SKEWNESS({x}), 0D)",
                 "e": f"COALESCE(KURTOSIS({x}), 0D)",
             }
@@ -140,20 +142,23 @@ _K = (
 )
 
 _COUNT_STEPS = {
-    "c": "{ww} / NULLIF({w}, 0D) - 1",
-    "s": "GREATEST({w}, {span} * ({n} + 1D) / NULLIF({n} - 1D, 0D))",
+    "h": "{w} - {sure}",
+    "c": "CASE WHEN {h} > 0 THEN ({ww} - {w}) / {h} ELSE 0D END",
+    "s": "CASE WHEN {h} > 0 THEN"
+    " GREATEST({h}, {span} * ({n} + 1D) / NULLIF({n} - 1D, 0D) * {h} / {w}) ELSE 1D END",
     "a": "1 + {zz} * {c} / {s}",
-    "b": "{w} + {zz} * {c} / 2",
-    "r": "SQRT(GREATEST(0D, {b} * {b} - {a} * {w} * {w}))",
-    "cl": "CASE WHEN {full} THEN {w} WHEN {k} IS NOT NULL THEN GREATEST({n}, ({b} - {r}) / {a})"
-    " END",
-    "ch": "CASE WHEN {full} THEN {w} WHEN {k} IS NOT NULL THEN ({b} + {r}) / {a} END",
+    "b": "{h} + {zz} * {c} / 2",
+    "r": "SQRT(GREATEST(0D, {b} * {b} - {a} * {h} * {h}))",
+    "cl": "CASE WHEN {full} THEN {w}"
+    " WHEN {k} IS NOT NULL THEN GREATEST({n}, {sure} + ({b} - {r}) / {a}) END",
+    "ch": "CASE WHEN {full} THEN {w} WHEN {k} IS NOT NULL THEN {sure} + ({b} + {r}) / {a} END",
 }
 _AVG_STEPS = {
     "m": "{wx} / NULLIF({w}, 0D)",
     "v": "GREATEST(0D, {vxx} - 2 * {m} * {vx} + {m} * {m} * ({ww} - {w}))",
-    "se": "SQRT({v} * {k} / ({k} - 1)) / {w}",
-    "df": "GREATEST(4D, ({k} - 1) / (1 + GREATEST(0D, {e}) / 2))",
+    "d": "GREATEST(2D, POWER({ww} - {w}, 2) / NULLIF({vv}, 0D))",
+    "se": "CASE WHEN {k} IS NOT NULL THEN SQRT({v} * {d} / ({d} - 1)) / {w} END",
+    "df": "GREATEST(4D, ({d} - 1) / (1 + GREATEST(0D, {e}) / 2))",
     "t": "{z} + {t1} / {df} + {t2} / ({df} * {df}) + {t3} / ({df} * {df} * {df})",
     "gk": "{g} * SQRT({k} - 1) / ({k} - 2)",
     "u": "SQRT(GREATEST(0D, 1 - {n} / NULLIF({w}, 0D)))",
@@ -184,7 +189,7 @@ _SHOWN = {
 
 
 def _columns() -> Iterator[str]:
-    yield from ("n", "w", "ww", "x", "span", "wx", "vx", "vxx", "g", "e", "full", "k")
+    yield from ("n", "w", "ww", "x", "span", "sure", "wx", "vx", "vxx", "vv", "g", "e", "full", "k")
     for steps in (_COUNT_STEPS, _AVG_STEPS, _SUM_STEPS):
         yield from steps
 
