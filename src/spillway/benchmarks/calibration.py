@@ -1,5 +1,6 @@
 """What a micro-batch costs on this machine: o + c n + s m, measured through the bare source."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,11 +20,11 @@ class Calibration:
 
     def capacity_per_s(self, target: Target) -> float:
         """What can be kept at most: batches of the best length, and nothing shed to scan."""
-        return self._kept_per_s(0.0, _length_s(target), ceiling=False)
+        return self._kept_per_s(0.0, best_length_s(target), ceiling=False)
 
     def best_kept_per_s(self, rate_per_s: float, target: Target) -> float:
         """The uniform oracle: D = y / (1 + p), less o and the scanning of everything offered."""
-        return self._kept_per_s(rate_per_s, _length_s(target))
+        return self._kept_per_s(rate_per_s, best_length_s(target))
 
     def bound_per_s(self, rate_per_s: float, target: Target) -> float:
         """No shedder keeps more: a batch as long as the whole target."""
@@ -35,12 +36,12 @@ class Calibration:
         return min(rate_per_s, kept) if ceiling else kept
 
 
-def _length_s(target: Target) -> float:
+def best_length_s(target: Target) -> float:
     """The best batch length for uniform dropping."""
     return target.delay_s / (1.5 if target.quantile is None else 1.0 + target.quantile)
 
 
-def mean_of(calibrations: list[Calibration]) -> Calibration:
+def mean_of(calibrations: Sequence[Calibration]) -> Calibration:
     return Calibration(
         fixed_s=float(np.mean([c.fixed_s for c in calibrations])),
         kept_s=float(np.mean([c.kept_s for c in calibrations])),
@@ -50,18 +51,41 @@ def mean_of(calibrations: list[Calibration]) -> Calibration:
 
 def calibrate(bench: Bench, shape: Shape, tuples: int, *, batches: int, warm: int) -> Calibration:
     """Least squares over batches of 0.5, 1 and 1.5 times `tuples`, with medians per size."""
-    sizes = [max(1, round(share * tuples)) for share in SHARES]
-    kept_s = _median_durations(bench, shape, sizes, batches, warm, keep_ppm=1_000_000)
-    c, o = np.polyfit(sizes, kept_s, 1)
-    scanned = [10 * size for size in sizes[:2]]
+    fixed_s, kept_s = _fixed_and_kept_s(bench, shape, tuples, batches, warm)
+    scanned = [10 * round(share * tuples) for share in SHARES[:2]]
     thinned_s = _median_durations(bench, shape, scanned, batches, warm // 2, keep_ppm=SCAN_PPM)
     extra = [
-        max(0.0, duration_s - (o + c * m * SCAN_PPM / 1e6)) / m
+        max(0.0, duration_s - (fixed_s + kept_s * m * SCAN_PPM / 1e6)) / m
         for m, duration_s in zip(scanned, thinned_s, strict=True)
     ]
+    return Calibration(fixed_s=fixed_s, kept_s=kept_s, scanned_s=float(np.mean(extra)))
+
+
+def calibrate_again(
+    bench: Bench, shape: Shape, tuples: int, before: Calibration, *, seconds: float
+) -> Calibration:
+    """o and c once more, within about `seconds`; s has moved as c has.
+
+    The speed of a machine drifts by a tenth within minutes: what ran between two calibrations is
+    compared with their mean.
+    """
+    turn_s = len(SHARES) * (before.fixed_s + before.kept_s * tuples)
+    batches = int(min(max(3.0, seconds / turn_s), 20.0))
+    fixed_s, kept_s = _fixed_and_kept_s(bench, shape, tuples, batches, len(SHARES))
     return Calibration(
-        fixed_s=max(0.0, float(o)), kept_s=max(1e-12, float(c)), scanned_s=float(np.mean(extra))
+        fixed_s=fixed_s, kept_s=kept_s, scanned_s=before.scanned_s * kept_s / before.kept_s
     )
+
+
+def _fixed_and_kept_s(
+    bench: Bench, shape: Shape, tuples: int, batches: int, warm: int
+) -> tuple[float, float]:
+    sizes = [max(1, round(share * tuples)) for share in SHARES]
+    durations_s = _median_durations(bench, shape, sizes, batches, warm, keep_ppm=1_000_000)
+    c, o = np.polyfit(sizes, durations_s, 1)
+    if c <= 0.0 or o < 0.0:  # noise larger than the differences: all of it goes to the tuples
+        o, c = 0.0, float(np.mean(durations_s)) / float(np.mean(sizes))
+    return float(o), float(c)
 
 
 def _median_durations(

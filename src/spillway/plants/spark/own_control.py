@@ -100,7 +100,8 @@ class OwnControl:
         period = self._period
         assert period is not None
         length_s = max(1e-3, now_s - period.since_s)
-        cost_s = self.costs.kept_s if self.costs else 0.0
+        kept_s, scanned_s = (self.costs.kept_s, self.costs.scanned_s) if self.costs else (0.0, 0.0)
+        cost_s = kept_s + scanned_s
         new = offered - period.offered
         admitted = previous.totals.admitted - period.admitted
         return Measurement(
@@ -114,7 +115,8 @@ class OwnControl:
             queued_tuples=backlog.pending_tuples,
             queued_load_s=backlog.pending_tuples * cost_s,
             offered_load=new * cost_s / length_s,
-            admitted_load=admitted * cost_s / length_s,
+            # What is shed has been scanned all the same.
+            admitted_load=(admitted * kept_s + new * scanned_s) / length_s,
             cost_s=cost_s,
             delay_s=period.delay_sum_s / period.completed if period.completed else None,
             busy_s=sum(batch.duration_s for batch in period.batches),
