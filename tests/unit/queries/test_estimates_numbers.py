@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student_t
 
-from spillway.benchmarks.estimates import Population, Tally, _strata, _uniform
+from spillway.benchmarks.estimates import Population, Tally, _onset, _strata, _uniform
 from spillway.queries.estimates_numbers import LEAST_KEPT, estimates, student, sums
 
 Z = 1.959964
@@ -46,6 +46,26 @@ def test_bounds_of_a_negative_sum_are_in_order() -> None:
 @pytest.mark.parametrize("degrees", [5, 10, 30, 200])
 def test_the_series_for_student_s_quantile_is_close(degrees: int) -> None:
     assert student(Z, degrees) == pytest.approx(student_t.ppf(0.975, degrees), rel=0.01)
+
+
+def test_certain_tuples_add_nothing_to_the_width_of_a_count() -> None:
+    thinned, places = np.full(40, 4.0), np.arange(40) * 5000
+    alone = of_one_group(thinned, np.ones(40), places)
+    weights = np.concatenate([np.ones(1000), thinned])
+    places = np.concatenate([np.arange(1000) * 5000, places + 5_000_000])
+    mixed = of_one_group(weights, np.ones(1040), places)
+    widths = [found.count.high[0] - found.count.low[0] for found in (alone, mixed)]
+    assert widths[1] == pytest.approx(widths[0], rel=0.02)
+    assert mixed.count.low[0] > 1040
+
+
+def test_bounds_hold_where_shedding_begins_inside_the_window() -> None:
+    rng, onset = np.random.default_rng(9), Tally()
+    for trial in range(60):
+        stream = Population.draw(rng, head=False)
+        onset.add(stream, _onset(stream, 0.3, trial))
+    for aggregate in ("count", "sum", "avg"):
+        assert 0.9 < onset.covered[aggregate] / onset.bounded[aggregate] < 0.98
 
 
 def test_uniform_bounds_cover_and_strata_err_less() -> None:
