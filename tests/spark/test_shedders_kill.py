@@ -68,7 +68,7 @@ def test_a_killed_driver_loses_and_doubles_nothing_whatever_the_shedder(tmp_path
     wait_for(list(places.values()), 2, driver)
     kill_tree(driver)
     replayed = {name: planned(place) for name, place in places.items() if unfinished(place)}
-    assert len(replayed) >= 2, "the kill must hit batches that were planned and had not ended"
+    assert replayed, "the kill must hit a batch that was planned and had not ended"
     driver = start_driver(tmp_path)
     wait_for(list(places.values()), 2, driver)
     (tmp_path / "stop").touch()
@@ -84,7 +84,8 @@ def test_a_killed_driver_loses_and_doubles_nothing_whatever_the_shedder(tmp_path
         assert audit.totals.shed > 0 or name == "split", "a split may drop behind the gate alone"
         if name in replayed:
             assert replayed[name] in chain
-    require_masks(places["split"].chain(), sink)
+        if name == "split":
+            require_masks(chain, sink)
 
 
 def require_masks(chain: list[Offset], sink: pa.Table) -> None:
