@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 from gates import Place
 
+PLANNER = "python_streaming_source_runner"
 DRIVER = Path(__file__).with_name("gate_driver.py")
 
 
@@ -53,3 +54,13 @@ def wait_for_offset(place: Place, number: int, driver: subprocess.Popen[bytes]) 
         assert driver.poll() is None, (place.root / "driver.log").read_text()[-2000:]
         assert time.monotonic() < deadline_s, "the driver makes no batches"
         time.sleep(0.001)
+
+
+def processes(marker: str, of: psutil.Process | None = None) -> list[psutil.Process]:
+    """Descendants of a process, or of this one, with the marker on their command line."""
+    found = []
+    for process in (of or psutil.Process()).children(recursive=True):
+        with suppress(psutil.Error):  # it may just have ended
+            if marker in " ".join(process.cmdline()):
+                found.append(process)
+    return found

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import psutil
 import pytest
-from drivers import kill_tree
+from drivers import PLANNER, kill_tree, processes
 from gates import wait_until
-from test_gate_faults import PLANNER, full_disk
+from test_gate_faults import full_disk
 
 from spillway.gate.offsets import Offset
 from spillway.plants.spark.ledger_files import audits, read_ledger
@@ -60,7 +60,7 @@ def test_a_stopped_controller_and_a_full_disk_do_not_stop_the_query(tmp_path: Pa
         continued_s = time.time()
         wait_until(more(8))
         driver = psutil.Process(flow.pid)
-        [planner] = [p for p in driver.children(True) if PLANNER in " ".join(p.cmdline())]
+        [planner] = processes(PLANNER, driver)
         with full_disk(driver, journal), full_disk(planner, ledger):
             sizes = journal.stat().st_size, ledger.stat().st_size
             time.sleep(6.0)

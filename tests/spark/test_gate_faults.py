@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from drivers import PLANNER, processes
 from gates import Place, batches_done, gate, to_files, wait_until
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
@@ -16,8 +17,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spillway.plants.spark.checkpoint import logged_batches
 
 pytestmark = pytest.mark.spark
-
-PLANNER = "python_streaming_source_runner"
 
 
 @pytest.fixture
@@ -37,12 +36,6 @@ def full_disk(process: psutil.Process, file: Path) -> Iterator[None]:
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, before)
 
 
-def planner_process() -> psutil.Process:
-    children = psutil.Process().children(recursive=True)
-    [found] = [p for p in children if PLANNER in " ".join(p.cmdline())]
-    return found
-
-
 def on_ticks(frame: DataFrame, place: Place, interval: str) -> StreamingQuery:
     return (
         frame.writeStream.format("parquet")
@@ -58,7 +51,8 @@ def test_a_full_disk_under_the_ledger_stops_nothing_and_loses_no_line(
 ) -> None:
     query = to_files(gate(spark, place, delay="300ms"), place)
     wait_until(lambda: batches_done(query) >= 3)
-    with full_disk(planner_process(), place.ledger):
+    [planner] = processes(PLANNER)
+    with full_disk(planner, place.ledger):
         time.sleep(0.5)
         size, done = place.ledger.stat().st_size, batches_done(query)
         wait_until(lambda: batches_done(query) >= done + 4)

@@ -11,7 +11,15 @@ from pathlib import Path
 
 import psutil
 import pytest
-from drivers import kill_tree, offsets, start_driver, stop_driver, wait_for_offset
+from drivers import (
+    PLANNER,
+    kill_tree,
+    offsets,
+    processes,
+    start_driver,
+    stop_driver,
+    wait_for_offset,
+)
 from gates import Place, batches_done, gate, to_files, wait_until
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
@@ -20,7 +28,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(3600)]
 
 KILLS = int(os.environ.get("SPILLWAY_KILLS", "3"))
 OVERLOAD = {"rate": "200000", "delay": "400ms", "partitions": "2"}
-PLANNER = "python_streaming_source_runner"
 
 
 def test_a_killed_driver_loses_and_doubles_nothing(tmp_path: Path) -> None:
@@ -37,15 +44,6 @@ def test_a_killed_driver_loses_and_doubles_nothing(tmp_path: Path) -> None:
     result = place.require_exact()
     assert result.totals.shed > 0
     assert len(result.batches) > 3 * KILLS
-
-
-def processes(marker: str) -> list[psutil.Process]:
-    found = []
-    for process in psutil.Process().children(recursive=True):
-        with suppress(psutil.Error):
-            if marker in " ".join(process.cmdline()):
-                found.append(process)
-    return found
 
 
 def test_a_killed_python_worker_is_survived(spark: SparkSession, tmp_path: Path) -> None:
