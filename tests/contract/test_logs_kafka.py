@@ -132,7 +132,7 @@ def test_a_truncated_log_shows_in_the_extent_and_what_is_left_is_read(
     assert (after.start, after.stop) == (60, 100)
     gone = Span(partition=0, start=0, stop=50)
     assert read(log, gone, np.array([1, 2, 3])) == []
-    assert dead_letter_totals(tmp_path)["lost"] == 63
+    assert dead_letter_totals(tmp_path)["lost"] == 60, "each position counts once"
 
 
 def test_lag_tools_see_the_group(kafka_broker: Any) -> None:
