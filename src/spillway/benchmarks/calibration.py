@@ -9,6 +9,9 @@ from spillway.benchmarks.spark_runs import Bench, Shape, plain
 from spillway.model import Target
 
 SHARES = (0.5, 1.0, 1.5)  # of the batch size in question
+FIRST_GUESS_TUPLES = 1_000_000
+WARM_TURNS = 5
+SETTLED = 0.95  # of the c before: it does not fall any more
 SCAN_PPM = 100_000  # the runs that measure s keep a tenth of what they scan
 
 
@@ -59,6 +62,20 @@ def calibrate(bench: Bench, shape: Shape, tuples: int, *, batches: int, warm: in
         for m, duration_s in zip(scanned, thinned_s, strict=True)
     ]
     return Calibration(fixed_s=fixed_s, kept_s=kept_s, scanned_s=float(np.mean(extra)))
+
+
+def calibrate_warm(bench: Bench, shape: Shape, target: Target) -> Calibration:
+    """Calibrates at the batch size of `target` until the JVM has stopped getting faster.
+
+    Its compiler goes on for minutes: a query's c falls by a quarter after the first one.
+    """
+    machine = calibrate(bench, shape, FIRST_GUESS_TUPLES, batches=4, warm=40)
+    for _ in range(WARM_TURNS):
+        tuples = max(1000, round(machine.capacity_per_s(target) * best_length_s(target)))
+        before, machine = machine, calibrate(bench, shape, tuples, batches=6, warm=6)
+        if machine.kept_s > SETTLED * before.kept_s:
+            break
+    return machine
 
 
 def calibrate_again(

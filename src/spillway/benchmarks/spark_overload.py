@@ -5,22 +5,21 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from spillway.benchmarks import kafka_overload
 from spillway.benchmarks.calibration import (
     Calibration,
     best_length_s,
-    calibrate,
     calibrate_again,
+    calibrate_warm,
     mean_of,
 )
+from spillway.benchmarks.overload_run import measured, span_s
 from spillway.benchmarks.registry import Benchmark, BenchReport, BenchSetup
 from spillway.benchmarks.spark_runs import Bench, gate, plain, windowed
 from spillway.experiments.report import Table
 from spillway.load.laws import LAWS
 from spillway.model import Target
-from spillway.plants.spark.delays import delivered, summarise
-from spillway.plants.spark.monitor import BatchProgress
 
-FIRST_GUESS_TUPLES = 1_000_000
 QUICK_LAWS = ("predictive", "aloma")
 PLAIN = "plain_spark"
 TWO_SECONDS = Target(delay_s=2.0)
@@ -37,23 +36,27 @@ class Case:
 
 def run(setup: BenchSetup) -> BenchReport:
     laws = QUICK_LAWS if setup.quick else tuple(LAWS)
-    spans_s = (20.0, 20.0) if setup.quick else (20.0, 30.0)
+    spans_s = (15.0, 20.0) if setup.quick else (20.0, 30.0)
     bench = Bench()
     try:
         setup.progress("warming up and calibrating", 0.02)
-        calibrate(bench, windowed, FIRST_GUESS_TUPLES, batches=4, warm=40)
-        machine = calibrate(bench, windowed, FIRST_GUESS_TUPLES, batches=8, warm=6)
-        cases = _cases(machine, setup.quick)
-        measured: dict[str, dict[str, Any]] = {}
+        machine = calibrate_warm(bench, windowed, TWO_SECONDS)
+        cases = _cases(machine)
+        results: dict[str, dict[str, Any]] = {}
         for number, case in enumerate(cases):
 
             def progress(what: str, part: float, number: int = number) -> None:
                 setup.progress(what, 0.1 + 0.9 * (number + part) / len(cases))
 
-            measured[case.name] = _case(bench, case, laws, machine, spans_s, setup.seed, progress)
+            results[case.name] = _case(bench, case, laws, machine, spans_s, setup.seed, progress)
+        if kafka_overload.servers():
+            setup.progress("Kafka JSON", 0.9)
+            case = Case(name="Kafka JSON, 2 s", overload=0.0, target=TWO_SECONDS)
+            results[case.name] = kafka_overload.overload(bench, case.target, laws, spans_s)
+            cases.append(case)
     finally:
         bench.close()
-    return _report(cases, measured, machine)
+    return _report(cases, results, machine)
 
 
 def _case(
@@ -88,16 +91,15 @@ def _tuples_of_a_batch(machine: Calibration, rate_per_s: float, target: Target) 
     return max(1000, round(machine.best_kept_per_s(rate_per_s, target) * length_s))
 
 
-def _cases(calibration: Calibration, quick: bool) -> list[Case]:
+def _cases(calibration: Calibration) -> list[Case]:
     tight = Target(delay_s=round(4.0 * calibration.fixed_s, 3))
     wide = TWO_SECONDS
-    cases = [
+    return [
         Case(name="2x, 2 s", overload=2.0, target=wide),
         Case(name="10x, 2 s", overload=10.0, target=wide),
         Case(name="2x, 4 o", overload=2.0, target=tight),
         Case(name="10x, 4 o", overload=10.0, target=tight),
     ]
-    return cases[:1] if quick else cases
 
 
 def _measure(
@@ -108,32 +110,12 @@ def _measure(
     spans_s: tuple[float, float],
     seed: int,
 ) -> dict[str, Any]:
-    warm_s, measured_s = spans_s
     options = {"rate": str(round(rate_per_s)), "seed": str(seed)}
     if law == PLAIN:
-        return _measure_plain(bench, case, rate_per_s, options, warm_s + measured_s)
+        return _measure_plain(bench, case, rate_per_s, options, sum(spans_s))
     options |= {"delay": f"{case.target.delay_s}s", "manager": law}
-    run = bench.start(gate(**options), windowed)
-    run.for_batches(3)
-    run.for_seconds(warm_s)
-    batches = run.for_seconds(measured_s)
-    run.stop()
-    seen = summarise([d for b in batches for d in delivered(b)], case.target.delay_s)
-    span_s = _span_s(batches)
-    if seen is None or span_s <= 0.0:
-        return {"target_s": case.target.delay_s, "rate_per_s": rate_per_s, "goodput_per_s": 0.0}
-    return {
-        "mean_delay_s": seen.mean_s,
-        "p95_delay_s": seen.p95_s,
-        "p99_delay_s": seen.p99_s,
-        "accumulated_violation_s": seen.accumulated_violation_s,
-        "loss_ratio": 1.0 - seen.kept_tuples / max(1, seen.offered_tuples),
-        "goodput_per_s": seen.kept_tuples / span_s,
-        "target_s": case.target.delay_s,
-        "rate_per_s": rate_per_s,
-        "batches": seen.batches,
-        "mean_batch_s": seen.mean_batch_s,
-    }
+    row = measured(bench, gate(**options), windowed, case.target, spans_s)
+    return row | {"rate_per_s": rate_per_s}
 
 
 def _measure_plain(
@@ -159,31 +141,26 @@ def _measure_plain(
         "mean_delay_s": delay_sum_s / rows if rows else seconds / 2.0,
         "p99_delay_s": oldest_s if rows else seconds,
         "loss_ratio": 0.0,
-        "goodput_per_s": rows / _span_s(batches) if rows else 0.0,
+        "goodput_per_s": rows / span_s(batches) if rows else 0.0,
         "target_s": case.target.delay_s,
         "rate_per_s": rate_per_s,
         "batches": len(batches),
     }
 
 
-def _span_s(batches: list[BatchProgress]) -> float:
-    """From the start of the first batch to the end of the last: whole batches only."""
-    return batches[-1].ended_s - batches[0].started_s if batches else 0.0
-
-
 def _report(
-    cases: list[Case], measured: dict[str, dict[str, Any]], machine: Calibration
+    cases: list[Case], results: dict[str, dict[str, Any]], machine: Calibration
 ) -> BenchReport:
     failures = []
     for case in cases:
-        for law, row in measured[case.name].items():
+        for law, row in results[case.name].items():
             held = row.get("mean_delay_s", 0.0) <= 1.05 * case.target.delay_s
-            if held and (row["bound_ratio"] or 0.0) > BOUND_DOUBT:
+            if held and (row.get("bound_ratio") or 0.0) > BOUND_DOUBT:
                 failures.append(f"{case.name}, {law}: goodput above the bound: measured wrongly")
     return BenchReport(
-        results=measured,
+        results=results,
         details={"calibration": asdict(machine)},
-        tables=tuple(_table(case, measured[case.name]) for case in cases),
+        tables=tuple(_table(case, results[case.name]) for case in cases),
         failures=tuple(failures),
     )
 
@@ -191,8 +168,9 @@ def _report(
 def _table(case: Case, rows: dict[str, Any]) -> Table:
     columns = ("load manager", "mean (s)", "p95 (s)", "p99 (s)", "loss", "kept/s", "efficiency")
     keys = ("mean_delay_s", "p95_delay_s", "p99_delay_s", "loss_ratio", "goodput_per_s")
+    offered_per_s = next(iter(rows.values()))["rate_per_s"]
     return Table(
-        title=f"{case.name}: {case.target}, {rows[PLAIN]['rate_per_s']:,.0f} tuples/s offered",
+        title=f"{case.name}: {case.target}, {offered_per_s:,.0f} tuples/s offered",
         columns=columns,
         rows=[
             (law, *(row.get(key, "") for key in keys), row["efficiency"])

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from spillway.benchmarks.calibration import calibrate
+from spillway.benchmarks.calibration import calibrate_warm
 from spillway.benchmarks.registry import Benchmark, BenchReport, BenchSetup
 from spillway.benchmarks.spark_runs import Bench, Run, gate, windowed
 from spillway.experiments.report import Table
@@ -21,7 +21,6 @@ TARGET = Target(delay_s=2.0)
 QUICK_LAWS = ("predictive", "aloma")
 PHASE_S = 30.0
 WITHIN = 1.1  # back at the target: this factor above it, and staying there
-CALIBRATION_TUPLES = 1_000_000
 
 
 def run(setup: BenchSetup) -> BenchReport:
@@ -30,7 +29,7 @@ def run(setup: BenchSetup) -> BenchReport:
     results: dict[str, dict[str, Any]] = {}
     try:
         setup.progress("warming up", 0.02)
-        machine = calibrate(bench, windowed, CALIBRATION_TUPLES, batches=8, warm=30)
+        machine = calibrate_warm(bench, windowed, TARGET)
         capacity = machine.capacity_per_s(TARGET)
         for number, law in enumerate(laws):
             for name, case in CASES.items():

@@ -1,0 +1,93 @@
+"""The Kafka part of `spark-overload`: JSON records of a real broker, a query that one producer
+overloads.
+
+Producer and broker run on the same machine, so they run during the calibration too: the capacity
+is what they leave. Calibration goes through the gate itself, which keeps everything.
+"""
+
+import os
+import time
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from pyspark.sql import DataFrame
+
+from spillway.benchmarks.calibration import SHARES, Calibration, best_length_s, mean_of
+from spillway.benchmarks.kafka_load import SCHEMA, producing
+from spillway.benchmarks.logs import KAFKA_VARIABLE
+from spillway.benchmarks.overload_run import measured
+from spillway.benchmarks.spark_runs import Bench, Source, windowed
+from spillway.model import Target
+
+RATE_PER_S = 150_000
+HASHES = 12  # per tuple: so dear that the producer alone offers more than the query can take
+FILL_S = 30.0
+FIRST_TUPLES = 60_000
+BATCHES, WARM = 4, 3
+
+
+def servers() -> str | None:
+    return os.environ.get(KAFKA_VARIABLE)
+
+
+def expensive(rows: DataFrame) -> DataFrame:
+    hashed = "cast(value AS STRING)"
+    for _ in range(HASHES):
+        hashed = f"sha2({hashed}, 512)"
+    return windowed(rows.where(f"{hashed} > '0'"))
+
+
+def overload(
+    bench: Bench, target: Target, laws: tuple[str, ...], spans_s: tuple[float, float]
+) -> dict[str, Any]:
+    """Every load manager on the same topic, between two calibrations."""
+    address = servers()
+    assert address is not None
+    rows: dict[str, Any] = {}
+    with producing(address, RATE_PER_S) as topic:
+        time.sleep(FILL_S)
+        first = _calibrate(bench, address, topic, FIRST_TUPLES)
+        tuples = round(first.capacity_per_s(target) * best_length_s(target))
+        before = _calibrate(bench, address, topic, tuples)
+        for law in laws:
+            source = _source(address, topic, delay=f"{target.delay_s}s", manager=law)
+            row = measured(bench, source, expensive, target, spans_s)
+            after = _calibrate(bench, address, topic, tuples)
+            best = mean_of((before, after)).best_kept_per_s(RATE_PER_S, target)
+            row |= {"rate_per_s": RATE_PER_S, "efficiency": row["goodput_per_s"] / best}
+            row["calibrations"] = [asdict(before), asdict(after)]
+            rows[law], before = row, after
+    return rows
+
+
+def _source(address: str, topic: str, **options: str) -> Source:
+    fixed = {"source": "kafka", "topic": topic, "kafka.bootstrap.servers": address}
+    return Source(format="spillway", options=fixed | {"schema": SCHEMA} | options)
+
+
+def _calibrate(bench: Bench, address: str, topic: str, tuples: int) -> Calibration:
+    """o and c from whole batches of three sizes, s from batches that keep a fifth."""
+    sizes = [round(share * tuples) for share in SHARES]
+    c, o = np.polyfit(sizes, [_batch_s(bench, address, topic, size, 1.0) for size in sizes], 1)
+    thinned_s = _batch_s(bench, address, topic, 5 * tuples, 0.2)
+    return Calibration(
+        fixed_s=max(0.0, float(o)),
+        kept_s=max(1e-12, float(c)),
+        scanned_s=max(0.0, thinned_s - o - c * tuples) / (5 * tuples),
+    )
+
+
+def _batch_s(bench: Bench, address: str, topic: str, size: int, keep: float) -> float:
+    source = _source(
+        address,
+        topic,
+        startingOffsets="earliest",
+        max_batch=str(size),
+        manager="fixed",
+        **{"manager.keep_fraction": str(keep)},
+    )
+    run = bench.start(source, expensive)
+    batches = run.for_batches(WARM + BATCHES)
+    run.stop()
+    return float(np.median([b.duration_s for b in batches[WARM:]]))

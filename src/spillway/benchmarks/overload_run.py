@@ -1,0 +1,40 @@
+"""One load manager under constant overload: warm up, then measure what the gate delivered."""
+
+from typing import Any
+
+from spillway.benchmarks.spark_runs import Bench, Shape, Source
+from spillway.model import Target
+from spillway.plants.spark.delays import delivered, summarise
+from spillway.plants.spark.monitor import BatchProgress
+
+
+def measured(
+    bench: Bench, source: Source, shape: Shape, target: Target, spans_s: tuple[float, float]
+) -> dict[str, Any]:
+    """`spans_s`: how long to warm up, how long to measure."""
+    warm_s, measured_s = spans_s
+    run = bench.start(source, shape)
+    run.for_batches(3)
+    run.for_seconds(warm_s)
+    batches = run.for_seconds(measured_s)
+    run.stop()
+    seen = summarise([d for b in batches for d in delivered(b)], target.delay_s)
+    length_s = span_s(batches)
+    if seen is None or length_s <= 0.0:
+        return {"target_s": target.delay_s, "goodput_per_s": 0.0}
+    return {
+        "mean_delay_s": seen.mean_s,
+        "p95_delay_s": seen.p95_s,
+        "p99_delay_s": seen.p99_s,
+        "accumulated_violation_s": seen.accumulated_violation_s,
+        "loss_ratio": 1.0 - seen.kept_tuples / max(1, seen.offered_tuples),
+        "goodput_per_s": seen.kept_tuples / length_s,
+        "target_s": target.delay_s,
+        "batches": seen.batches,
+        "mean_batch_s": seen.mean_batch_s,
+    }
+
+
+def span_s(batches: list[BatchProgress]) -> float:
+    """From the start of the first batch to the end of the last: whole batches only."""
+    return batches[-1].ended_s - batches[0].started_s if batches else 0.0
