@@ -234,6 +234,14 @@ def test_a_plant_knows_how_long_a_class_has_been_silent() -> None:
     assert spark.silent_s("gold") == pytest.approx(7.0)
 
 
+def test_a_spared_class_cuts_a_backlog_that_is_older_than_any_contention() -> None:
+    spark = plant(ManualClock(), at_gate=True)
+    spark.classes["gold"].spared = True
+    late, stale = waiting(10, age_s=2.0), waiting(10, age_s=60.0)
+    assert spark.answer(replace(report(), backlog=late)).action == KeepFraction(fraction=1.0)
+    assert spark.answer(replace(report(), backlog=stale)).action is None
+
+
 def test_a_fixed_share_is_obeyed_by_a_spared_class_as_well() -> None:
     spark = plant(ManualClock(), at_gate=True)
     spark.classes["gold"].spared = True

@@ -24,6 +24,9 @@ from spillway.model import (
 from spillway.plants.spark.channel import Directive, GateReport
 from spillway.plants.spark.dispatch import Dispatcher
 
+# A spared class keeps tuples that come late because others are in its way. After downtime its
+# backlog is older than that: then its gate cuts what is stale, once, as any gate does.
+HOPELESS_TARGETS = 5.0
 RATE_MEMORY_S = 5.0  # offered rates are smoothed over this time
 
 
@@ -78,7 +81,7 @@ class SparkPlant:
             self._account(state, report)
         may_start = self._may_start(report, state)
         with self._lock:
-            return Directive(target=state.target, may_start=may_start, **_ordered(state))
+            return Directive(target=state.target, may_start=may_start, **_ordered(state, report.backlog))
 
     def _may_start(self, report: GateReport, state: ClassState) -> bool:
         busy_s = sum(batch.duration_s for batch in report.batches)
@@ -207,11 +210,12 @@ class SparkPlant:
         )
 
 
-def _ordered(state: ClassState) -> dict[str, Any]:
+def _ordered(state: ClassState, backlog: Backlog) -> dict[str, Any]:
     """What the loop wants from a gate; nothing when the gate decides at every batch."""
     if not state.decides_at_gate:
         return {"action": state.action, "reason": state.reason}
-    if state.spared and state.can_be_spared:
+    hopeless = backlog.oldest_age_s > HOPELESS_TARGETS * state.target.delay_s
+    if state.spared and state.can_be_spared and not hopeless:
         return {"action": ADMIT_ALL, "reason": "the class's load is within its share"}
     return {}
 
