@@ -81,7 +81,9 @@ class SparkPlant:
             self._account(state, report)
         may_start = self._may_start(report, state)
         with self._lock:
-            return Directive(target=state.target, may_start=may_start, **_ordered(state, report.backlog))
+            return Directive(
+                target=state.target, may_start=may_start, **_ordered(state, report.backlog)
+            )
 
     def _may_start(self, report: GateReport, state: ClassState) -> bool:
         busy_s = sum(batch.duration_s for batch in report.batches)
