@@ -1,0 +1,48 @@
+"""What a decision means for the tuples that wait at a gate."""
+
+import numpy as np
+
+from spillway.clock import ManualClock
+from spillway.gate.arrivals import Arrivals
+from spillway.gate.offsets import Offset
+from spillway.gate.rules import Rule
+from spillway.model import BatchRecord
+from spillway.plants.spark.deciding import Decider
+from spillway.plants.spark.options import GateOptions
+from spillway.ports import ArrivalCurve, Span
+
+BEFORE = Offset(
+    gate="g",
+    began_us=0,
+    seq=1,
+    planned_us=0,
+    stretches=(),
+    rule=Rule(seed=0, policy="uniform", reason=""),
+    pinned={},
+)
+
+
+def arrived(tuples: int, from_s: float, to_s: float) -> Arrivals:
+    curve = ArrivalCurve(positions=np.array([0, tuples]), times_s=np.array([from_s, to_s]))
+    return Arrivals.pool([(Span(partition=0, start=0, stop=tuples), curve)])
+
+
+def kept_of_a_stale_backlog(batch_s: float) -> float:
+    clock = ManualClock(100.0)
+    decider = Decider(GateOptions.parse({"source": "synthetic", "delay": "500ms"}), clock)
+    decider.choose(BEFORE, arrived(1000, 99.9, 100.0))
+    decider.batch_ended(
+        BEFORE,
+        BatchRecord(kept_tuples=1000, scanned_tuples=1000, duration_s=batch_s, ended_s=100.0),
+    )
+    choice = decider.choose(BEFORE, arrived(264_000, 90.0, 100.0))
+    assert choice.fresh
+    return choice.wish.kept_tuples
+
+
+def test_of_a_stale_backlog_the_newest_that_meet_the_target_are_kept() -> None:
+    assert kept_of_a_stale_backlog(0.1) > 1000
+
+
+def test_a_fixed_price_beyond_the_target_does_not_empty_a_stale_backlog() -> None:
+    assert kept_of_a_stale_backlog(3.0) > 0
