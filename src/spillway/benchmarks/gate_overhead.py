@@ -16,9 +16,10 @@ from spillway.benchmarks.spark_runs import Bench, Shape, Source, gate, plain, st
 from spillway.experiments.report import Table
 
 BATCH_TUPLES = 400_000
-TURN_BATCHES = 20
+TURN_BATCHES = 34
 SKIPPED = 4  # of every turn: the query has just started again
 SMALL_BATCH_TUPLES = 2000  # next to nothing: what remains is the fixed price
+SETTINGS_BATCHES = 60
 NEW_JVM_WARM = 120  # batches until a new JVM has compiled most of what it will
 SHAPES: dict[str, Shape] = {"windowed": windowed, "stateless": stateless}
 
@@ -36,7 +37,7 @@ class Ratio:
 
 
 def run(setup: BenchSetup) -> BenchReport:
-    turns = 3 if setup.quick else 14
+    turns = 3 if setup.quick else 8
     bench = Bench()
     results: dict[str, Any] = {}
     try:
@@ -49,7 +50,7 @@ def run(setup: BenchSetup) -> BenchReport:
     finally:
         bench.close()
     setup.progress("Spark's own settings", 0.95)
-    settings = _settings_compared(1 if setup.quick else 3)
+    settings = _settings_compared(1 if setup.quick else 2)
     return BenchReport(
         results=results | {"small_windowed_batch": settings},
         tables=(_table(results), _settings_table(settings)),
@@ -131,7 +132,7 @@ def _batch_s_in_a_new_jvm(use_profile: bool) -> float:
     bench = Bench(use_profile=use_profile)
     try:
         source = plain(rate="2000", start="0", batch=str(SMALL_BATCH_TUPLES))
-        batches = _turn(bench, source, windowed, "settings", NEW_JVM_WARM + 3 * TURN_BATCHES)
+        batches = _turn(bench, source, windowed, "settings", NEW_JVM_WARM + SETTINGS_BATCHES)
     finally:
         bench.close()
     return float(np.median(batches[NEW_JVM_WARM:]))

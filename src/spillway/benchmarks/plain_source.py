@@ -18,9 +18,12 @@ from pyspark.sql.types import StructField, StructType, TimestampType
 
 from spillway.gate.sampling import PPM, UniformRule, kept_positions
 from spillway.logs.synthetic import SyntheticLog
+from spillway.plants.spark.closed_sockets import pass_over_closed_sockets
 from spillway.ports import Span
 
 TASKS = 2
+
+pass_over_closed_sockets()
 
 
 class PlainRows(DataSource):

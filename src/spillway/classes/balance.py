@@ -15,7 +15,7 @@ from spillway.model import Target
 # usual, a p99 does not.
 SLACK = {"mean": 0.8, "p95": 0.65, "p99": 0.5}
 
-SPARED_BELOW = 0.5  # of its original share; the rest is for the fixed price of its batches
+FIXED_AT_MOST = 0.5  # of its share: so much of the fixed price of its batches counts against it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,17 +64,17 @@ def longest_interval_s(gate: GateLoad, target: Target) -> float:
 
 
 def need(gates: Sequence[GateLoad], target: Target) -> float:
-    """Batch time per second that carries everything offered: o / D + c r, summed over the gates.
+    """Batch time per second that carries everything offered: o / D + c r, summed over the gates."""
+    return _fixed(gates, target) + sum(gate.cost_s * gate.rate_per_s for gate in gates)
 
-    D is no longer than the target allows. A gate whose fixed price does not fit needs batches
-    back to back.
-    """
+
+def _fixed(gates: Sequence[GateLoad], target: Target) -> float:
+    """o / D, D no longer than the target allows; back to back where o does not fit."""
     total = 0.0
     for gate in gates:
         interval_s = longest_interval_s(gate, target)
         fixed = gate.fixed_s / interval_s if interval_s > gate.fixed_s else 1.0
-        fixed = min(fixed, gate.fixed_s * gate.rate_per_s)  # no more batches than tuples
-        total += fixed + gate.cost_s * gate.rate_per_s
+        total += min(fixed, gate.fixed_s * gate.rate_per_s)  # no more batches than tuples
     return total
 
 
@@ -109,12 +109,13 @@ def is_within_share(c: ClassLoad, machine: float) -> bool:
     """Whether nothing proves that the class's tuples take more than its own share can carry.
 
     Such a class sheds nothing: L < L_C0. When its batches take long all the same, others are in
-    their way, or the fixed price is high; dropping its tuples would shorten neither. A light class
-    cannot learn c well, because its tuples hardly change how long a batch takes: what counts is the
-    c that is certain.
+    their way, or the fixed price is high; dropping its tuples would shorten neither, so the fixed
+    price counts up to half of the share. A light class cannot learn c well, because its tuples
+    hardly change how long a batch takes: what counts is the c that is certain.
     """
+    share = c.original * machine
     tuples = sum(gate.least_cost_s * gate.rate_per_s for gate in c.gates)
-    return tuples < SPARED_BELOW * c.original * machine
+    return tuples + min(_fixed(c.gates, c.target), FIXED_AT_MOST * share) < share
 
 
 def _for_class(c: ClassLoad, usage: ClassUsage, quota: float, somebody_sheds: bool) -> Balance:

@@ -20,7 +20,8 @@ from spillway.plants.spark.application import Application
 from spillway.plants.spark.delays import summarise
 from spillway.queries.flow import Flow
 
-CALIBRATION_S, WARM_S, MEASURED_S = 20.0, 15.0, 25.0
+# ALoMa moves in steps, one per batch of its slowest query: it needs half a minute to get there.
+CALIBRATION_S, WARM_S, MEASURED_S = 20.0, 30.0, 40.0
 FILTER_SHARE = 0.15  # of the machine, for the filter of each class
 HEAVY_SHARE = 0.5  # of the machine, for the heavy stream of class 3
 CLASSES: Mapping[str, dict[str, Any]] = {

@@ -36,6 +36,7 @@ class Balancer:
         self._cycle_periods = cycle_periods
         self._periods = 0
         self._shed: dict[str, int] = {}
+        self._busy_s = self._elapsed_s = 0.0
         self._used: dict[str, float] = {}  # of what its target leaves, by the last measured delay
 
     def use(self, policy: str) -> None:
@@ -52,12 +53,25 @@ class Balancer:
             self._shed[name] = self._shed.get(name, 0) + measurement.shed_tuples
             if measurement.delay_s is not None:
                 self._used[name] = _used(measurement.delay_s, measurement.target)
+        self._busy_s += sum(m.busy_s for m in measurements.values())
+        self._elapsed_s += max((m.period_s for m in measurements.values()), default=0.0)
         self._make_room(measurements)
         self._periods += 1
         if self._periods < self._cycle_periods:
             return {}
         shed, self._shed, self._periods = self._shed, {}, 0
-        return self._redistribute(classes, shed)
+        machine = self._batch_time()
+        self._busy_s = self._elapsed_s = 0.0
+        return self._redistribute(classes, shed, machine)
+
+    def _batch_time(self) -> float:
+        """Seconds of batches that the machine gives per second.
+
+        Batches that run side by side take longer, and so do their tuples: loads are compared with
+        the batch time that was really given, which is more than the cores when more batches run.
+        """
+        given = self._busy_s / self._elapsed_s if self._elapsed_s > 0.0 else 0.0
+        return max(self._machine, given)
 
     def _make_room(self, measurements: Mapping[str, Measurement]) -> None:
         """Fewer batches of other classes at once while a class that is spared comes late.
@@ -78,7 +92,7 @@ class Balancer:
             self._dispatcher.withhold(self._dispatcher.withheld - 1)
 
     def _redistribute(
-        self, classes: Mapping[str, ServiceClass], shed: Mapping[str, int]
+        self, classes: Mapping[str, ServiceClass], shed: Mapping[str, int], machine: float
     ) -> Mapping[str, Balance]:
         originals = original_shares({name: c.priority for name, c in classes.items()})
         loads = [
@@ -95,12 +109,12 @@ class Balancer:
             )
             for name, c in classes.items()
         ]
-        decided = balance(loads, self._policy, self._machine, slow=self._slow)
+        decided = balance(loads, self._policy, machine, slow=self._slow)
         for load in loads:
             state, new = self._plant.classes[load.name], decided[load.name]
             state.interval_s = new.interval_s
             state.spared = new.spared
-            headroom = state.headroom or load.quota * self._machine
+            headroom = state.headroom or load.quota * machine
             state.headroom = new_headroom(headroom, max(load.quota, 1e-9), new.quota)
         self._dispatcher.set_quotas({name: d.quota for name, d in decided.items()})
         return decided

@@ -17,12 +17,16 @@ from pyspark.sql.types import StructType
 from spillway.gate.offsets import SENTINEL
 from spillway.logs import catalog
 from spillway.logs.dead_letters import default_place
+from spillway.plants.spark.closed_sockets import pass_over_closed_sockets
 from spillway.plants.spark.options import GateOptions, lowered
 from spillway.plants.spark.rows import HEARTBEAT, Rows, asked_columns, spark_schema
 from spillway.plants.spark.slices import Slice, heartbeat_slice, slices
 
 if TYPE_CHECKING:
     from spillway.plants.spark.planner import Planner
+
+
+pass_over_closed_sockets()
 
 
 class Spillway(DataSource):
