@@ -1,6 +1,13 @@
 import pytest
 
-from spillway.classes.balance import ClassLoad, GateLoad, balance, longest_interval_s, need
+from spillway.classes.balance import (
+    ClassLoad,
+    GateLoad,
+    balance,
+    is_within_share,
+    longest_interval_s,
+    need,
+)
 from spillway.classes.dilos import Dilos
 from spillway.model import Target
 
@@ -66,3 +73,21 @@ def test_a_light_class_is_slowed_and_lends_while_another_sheds() -> None:
     assert decided["light"].quota >= need([LIGHT], MEAN)
     assert "slowed" in decided["light"].reason
     assert sum(d.quota for d in decided.values()) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("tuples", "fixed_s", "spared"),
+    [
+        (0.45, 0.2, True),  # 0.6 of the share for tuples, 0.2 for the fixed price
+        (0.45, 0.5, False),  # together more than the share
+        (0.30, 1.5, True),  # the fixed price alone is more: shedding would not shorten it
+        (0.80, 0.01, False),  # the tuples alone are more
+    ],
+)
+def test_a_class_is_within_its_share_by_its_tuples_and_what_shedding_could_save(
+    tuples: float, fixed_s: float, spared: bool
+) -> None:
+    gate = GateLoad(rate_per_s=1e6, fixed_s=fixed_s, cost_s=tuples / 1e6, least_cost_s=tuples / 1e6)
+    silver = service_class("silver", 0.75, sheds=False, gate=gate)
+    assert is_within_share(silver, 1.0) is spared
+    assert is_within_share(silver, 10.0)
