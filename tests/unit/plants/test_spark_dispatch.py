@@ -161,3 +161,15 @@ def test_withheld_slots_are_missing_for_all_but_the_highest_class() -> None:
     desk.finished("g1", 0.1)
     desk.withhold(0)
     assert desk.request("b2", "bronze", 1.0, wait_s=0.0)
+
+
+def test_a_spared_class_may_take_a_slot_that_is_withheld_from_the_others() -> None:
+    quotas = {"gold": 0.6, "silver": 0.3, "bronze": 0.1}
+    desk = Dispatcher(ClassScheduler(quotas), ManualClock(), slots=3, first="gold")
+    desk.spare(["gold", "silver"])
+    desk.withhold(1)
+    assert desk.request("b1", "bronze", 1.0, wait_s=0.0)
+    assert not desk.request("b2", "bronze", 1.0, wait_s=0.0)
+    assert desk.request("s1", "silver", 1.0, wait_s=0.0)
+    assert not desk.request("s2", "silver", 1.0, wait_s=0.0), "the last slot is gold's"
+    assert desk.request("g", "gold", 1.0, wait_s=0.0)

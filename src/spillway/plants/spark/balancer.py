@@ -74,7 +74,7 @@ class Balancer:
         return max(self._machine, given)
 
     def _make_room(self, measurements: Mapping[str, Measurement]) -> None:
-        """Fewer batches of other classes at once while a class that is spared comes late.
+        """Fewer batches of the classes that are not spared while one that is comes late.
 
         One slot is withheld in a period in which it is late, and one is given back in a period in
         which all such classes are early. A target below the fixed price of a batch counts for
@@ -117,6 +117,7 @@ class Balancer:
             headroom = state.headroom or load.quota * machine
             state.headroom = new_headroom(headroom, max(load.quota, 1e-9), new.quota)
         self._dispatcher.set_quotas({name: d.quota for name, d in decided.items()})
+        self._dispatcher.spare([name for name, d in decided.items() if d.spared])
         return decided
 
 

@@ -23,6 +23,7 @@ from spillway.model import (
 )
 from spillway.plants.spark.channel import Directive, GateReport
 from spillway.plants.spark.dispatch import Dispatcher
+from spillway.plants.spark.kept_share import KeptShare
 
 # A spared class keeps tuples that come late because others are in its way. After downtime its
 # backlog is older than that: then its gate cuts what is stale, once, as any gate does.
@@ -49,6 +50,7 @@ class ClassState:
     target: Target
     decides_at_gate: bool  # predictive: only the gate knows its backlog at planning time
     action: Action | None = None
+    kept_share: KeptShare = field(default_factory=KeptShare)
     reason: str = ""
     cost_s: float = 0.0
     headroom: float | None = None
@@ -81,9 +83,23 @@ class SparkPlant:
             self._account(state, report)
         may_start = self._may_start(report, state)
         with self._lock:
-            return Directive(
-                target=state.target, may_start=may_start, **_ordered(state, report.backlog)
-            )
+            ordered = self._ordered(state, report, may_start)
+            return Directive(target=state.target, may_start=may_start, **ordered)
+
+    def _ordered(self, state: ClassState, report: GateReport, starts: bool) -> dict[str, Any]:
+        """What the loop wants from a gate; nothing when the gate decides at every batch."""
+        backlog = report.backlog
+        if not state.decides_at_gate:
+            action = state.action
+            if starts and backlog.pending_tuples > 0 and isinstance(action, KeepFraction):
+                now_s = self._clock.now_s()
+                share = state.kept_share.since_last_batch(report.gate, now_s)
+                action = KeepFraction(fraction=share)
+            return {"action": action, "reason": state.reason}
+        hopeless = backlog.oldest_age_s > HOPELESS_TARGETS * state.target.delay_s
+        if state.spared and state.can_be_spared and not hopeless:
+            return {"action": ADMIT_ALL, "reason": "the class's load is within its share"}
+        return {}
 
     def _may_start(self, report: GateReport, state: ClassState) -> bool:
         busy_s = sum(batch.duration_s for batch in report.batches)
@@ -140,6 +156,8 @@ class SparkPlant:
         with self._lock:
             self._last_report.pop(gate, None)
             self._last_start_s.pop(gate, None)
+            for state in self.classes.values():
+                state.kept_share.leave(gate)
         self._dispatcher.leave(gate)
 
     def observe(self) -> Iterator[Measurement]:
@@ -154,6 +172,8 @@ class SparkPlant:
         with self._lock:
             state = self.classes[class_name]
             state.action = decision.action
+            if isinstance(decision.action, KeepFraction):
+                state.kept_share.set(decision.action.fraction, self._clock.now_s())
             state.reason = decision.reason
 
     def _account(self, state: ClassState, report: GateReport) -> None:
@@ -210,16 +230,6 @@ class SparkPlant:
             headroom=state.headroom,
             class_name=name,
         )
-
-
-def _ordered(state: ClassState, backlog: Backlog) -> dict[str, Any]:
-    """What the loop wants from a gate; nothing when the gate decides at every batch."""
-    if not state.decides_at_gate:
-        return {"action": state.action, "reason": state.reason}
-    hopeless = backlog.oldest_age_s > HOPELESS_TARGETS * state.target.delay_s
-    if state.spared and state.can_be_spared and not hopeless:
-        return {"action": ADMIT_ALL, "reason": "the class's load is within its share"}
-    return {}
 
 
 class GateDecides:

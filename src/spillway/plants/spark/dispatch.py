@@ -6,7 +6,7 @@ ended) or is gone.
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from spillway.classes.scheduler import ClassScheduler
@@ -49,6 +49,7 @@ class Dispatcher:
         self._clock = clock
         self._slots = slots
         self._withheld = 0
+        self._spared: frozenset[str] = frozenset()
         self._patience_s = patience_s
         self._lends = True
         self._allowed_s = dict.fromkeys(scheduler.quotas, 0.0)  # batch time, where nobody lends
@@ -114,8 +115,13 @@ class Dispatcher:
     def withheld(self) -> int:
         return self._withheld
 
+    def spare(self, classes: Collection[str]) -> None:
+        """The classes that nothing is withheld from."""
+        with self._lock:
+            self._spared = frozenset(classes)
+
     def withhold(self, slots: int) -> None:
-        """So many slots fewer for all classes but the first; one always stays."""
+        """So many slots fewer for the classes that are not spared; one always stays."""
         with self._lock:
             self._withheld = min(max(0, slots), max(0, self._slots - 2))
 
@@ -162,12 +168,14 @@ class Dispatcher:
             asking = {name for name in asking if self._allowed_s[name] > 0.0}
         if free <= 0:
             return set()
-        if self._first is None or self._others_running() < self._slots - 1 - self._withheld:
+        if self._first is None:
             return asking
-        return asking & {self._first}
-
-    def _others_running(self) -> int:
-        return sum(name != self._first for name in self._running.values())
+        others = [name for name in self._running.values() if name != self._first]
+        if len(others) >= self._slots - 1:
+            return asking & {self._first}
+        if sum(name not in self._spared for name in others) >= self._slots - 1 - self._withheld:
+            return asking & {self._first, *self._spared}
+        return asking
 
     def _allow(self) -> None:
         """Every class earns its quota of the machine; it saves up no more than a second's worth."""
