@@ -7,7 +7,7 @@ from spillway.gate.arrivals import Arrivals
 from spillway.gate.offsets import Offset
 from spillway.gate.rules import Rule
 from spillway.model import BatchRecord
-from spillway.plants.spark.deciding import Decider
+from spillway.plants.spark.deciding import Choice, Decider
 from spillway.plants.spark.options import GateOptions
 from spillway.ports import ArrivalCurve, Span
 
@@ -27,7 +27,7 @@ def arrived(tuples: int, from_s: float, to_s: float) -> Arrivals:
     return Arrivals.pool([(Span(partition=0, start=0, stop=tuples), curve)])
 
 
-def kept_of_a_stale_backlog(batch_s: float) -> float:
+def of_a_stale_backlog(batch_s: float) -> Choice:
     clock = ManualClock(100.0)
     decider = Decider(GateOptions.parse({"source": "synthetic", "delay": "500ms"}), clock)
     decider.choose(BEFORE, arrived(1000, 99.9, 100.0))
@@ -35,14 +35,10 @@ def kept_of_a_stale_backlog(batch_s: float) -> float:
         BEFORE,
         BatchRecord(kept_tuples=1000, scanned_tuples=1000, duration_s=batch_s, ended_s=100.0),
     )
-    choice = decider.choose(BEFORE, arrived(264_000, 90.0, 100.0))
-    assert choice.fresh
-    return choice.wish.kept_tuples
+    return decider.choose(BEFORE, arrived(264_000, 90.0, 100.0))
 
 
 def test_of_a_stale_backlog_the_newest_that_meet_the_target_are_kept() -> None:
-    assert kept_of_a_stale_backlog(0.1) > 1000
-
-
-def test_a_fixed_price_beyond_the_target_does_not_empty_a_stale_backlog() -> None:
-    assert kept_of_a_stale_backlog(3.0) > 0
+    choice = of_a_stale_backlog(0.1)
+    assert choice.fresh
+    assert choice.wish.kept_tuples > 1000

@@ -209,6 +209,11 @@ class SparkPlant:
         in_flight = sum(r.admitted_tuples - r.completed_tuples for r in reports)
         backlog = _joint_backlog(reports)
         queued = backlog.pending_tuples + in_flight
+        # The log is the queue: what arrived under a share is in it with that share of its load.
+        action = None if state.decides_at_gate else state.action
+        share = action.fraction if isinstance(action, KeepFraction) else 1.0
+        queued_load_s = (share * backlog.pending_tuples + in_flight) * state.cost_s
+        admitted = period.admitted_tuples if action is None else share * period.offered_tuples
         return Measurement(
             time_s=now_s,
             period_s=period_s,
@@ -218,9 +223,9 @@ class SparkPlant:
             shed_tuples=period.shed_tuples,
             completed_tuples=period.completed_tuples,
             queued_tuples=queued,
-            queued_load_s=queued * state.cost_s,
+            queued_load_s=queued_load_s,
             offered_load=period.offered_tuples * state.cost_s / period_s,
-            admitted_load=period.admitted_tuples * state.cost_s / period_s,
+            admitted_load=admitted * state.cost_s / period_s,
             cost_s=state.cost_s,
             delay_s=_joint_delay_s(state.target, period.delays),
             busy_s=busy_s,

@@ -110,10 +110,7 @@ class Decider:
         if sheds and self.costs is not None:
             stale = is_stale(arrivals, now_s, self.target)
             if gate.policy == "fresh" or stale:
-                # A cold JVM can make the fixed price look longer than the target: then what the
-                # load manager allows is kept, not nothing.
-                newest = newest_within_target(arrivals, now_s, self.costs, self.target)
-                kept = float(newest) or kept
+                kept = newest_within_target(arrivals, now_s, self.costs, self.target)
                 why = "freshest first" if gate.policy == "fresh" else "stale backlog, freshest once"
                 reason, fresh = f"{why}: keeps {kept:.0f} of {arrivals.tuples}", True
         least = 1.0 if kept >= arrivals.tuples else gate.min_keep  # nothing has to go: let it wait

@@ -5,12 +5,13 @@ asked for, and the planner knows how many tuples it admitted and when they arriv
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from spillway.gate.offsets import Costs, Offset
 from spillway.load import laws
 from spillway.load.batch_model import BatchModel
-from spillway.model import Backlog, BatchRecord, Decision, Measurement, Target
+from spillway.model import Backlog, BatchRecord, Decision, KeepFraction, Measurement, Target
+from spillway.plants.spark.kept_share import KeptShare
 from spillway.ports import LoadManager
 
 _BATCH_LAWS = ("predictive", "none", "fixed")  # decide at every batch; the others every period
@@ -54,6 +55,7 @@ class OwnControl:
         self._model = BatchModel()
         self._period: _Period | None = None
         self._decision: Decision | None = None
+        self._kept_share = KeptShare()
 
     @property
     def costs(self) -> Costs | None:
@@ -92,7 +94,21 @@ class OwnControl:
             self._period = _Period(
                 since_s=now_s, offered=offered, admitted=totals.admitted, shed=totals.shed
             )
-        return self._decision
+        return self._decision if self._every_batch else self._as_it_stood(self._decision, now_s)
+
+    def _as_it_stood(self, decision: Decision, now_s: float) -> Decision:
+        """With the share that stood while the waiting tuples arrived."""
+        if not isinstance(decision.action, KeepFraction):
+            return decision
+        share = self._kept_share.since_last_batch("", now_s)
+        self._kept_share.set(decision.action.fraction, now_s)
+        return replace(decision, action=KeepFraction(fraction=share))
+
+    @property
+    def _share(self) -> float:
+        """In force now."""
+        action = self._decision.action if self._decision else None
+        return action.fraction if isinstance(action, KeepFraction) else 1.0
 
     def _measure(
         self, now_s: float, backlog: Backlog, previous: Offset, offered: int, target: Target
@@ -103,20 +119,21 @@ class OwnControl:
         kept_s, scanned_s = (self.costs.kept_s, self.costs.scanned_s) if self.costs else (0.0, 0.0)
         cost_s = kept_s + scanned_s
         new = offered - period.offered
-        admitted = previous.totals.admitted - period.admitted
+        # The log is the queue, and what has arrived under a share is in it with that share of its
+        # load: a batch that is bounded admits less, but not because less was let in.
+        load_s = (1.0 if self._every_batch else self._share) * kept_s + scanned_s
         return Measurement(
             time_s=now_s,
             period_s=length_s,
             target=target,
             offered_tuples=new,
-            admitted_tuples=admitted,
+            admitted_tuples=previous.totals.admitted - period.admitted,
             shed_tuples=previous.totals.shed - period.shed,
             completed_tuples=period.completed,
             queued_tuples=backlog.pending_tuples,
-            queued_load_s=backlog.pending_tuples * cost_s,
+            queued_load_s=backlog.pending_tuples * load_s,
             offered_load=new * cost_s / length_s,
-            # What is shed has been scanned all the same.
-            admitted_load=(admitted * kept_s + new * scanned_s) / length_s,
+            admitted_load=new * load_s / length_s,
             cost_s=cost_s,
             delay_s=period.delay_sum_s / period.completed if period.completed else None,
             busy_s=sum(batch.duration_s for batch in period.batches),
