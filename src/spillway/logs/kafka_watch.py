@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaException
+from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Partition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin import OffsetSpec as _OffsetSpec  # type: ignore[attr-defined]
@@ -76,11 +76,11 @@ class TopicWatch:
         latest = self._ask(dict.fromkeys(self._partitions, OffsetSpec.latest()))
         if not 0.0 < self._earliest_due_s - now_s <= EARLIEST_EVERY_S:
             earliest = self._ask(dict.fromkeys(self._partitions, OffsetSpec.earliest()))
-            self._earliest = self._answers(earliest)
+            self._earliest = self._offsets(earliest)
             self._earliest_due_s = now_s + EARLIEST_EVERY_S
         self._extent = tuple(
             Span(partition=partition, start=min(self._earliest[partition], stop), stop=stop)
-            for partition, stop in sorted(self._answers(latest).items())
+            for partition, stop in sorted(self._offsets(latest).items())
         )
 
     def _known_partitions(self) -> list[int]:
@@ -98,6 +98,13 @@ class TopicWatch:
         return self._admin.list_offsets(
             asked, isolation_level=self._isolation, request_timeout=REQUEST_TIMEOUT_S
         )
+
+    def _offsets(self, futures: Any) -> dict[int, int]:
+        """Places in the topic. While its leader is away, the library may answer with none."""
+        found = self._answers(futures)
+        if any(offset < 0 for offset in found.values()):
+            raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
+        return found
 
     def _answers(self, futures: Any) -> dict[int, int]:
         return {place.partition: done.result().offset for place, done in futures.items()}
