@@ -20,6 +20,8 @@ _NOISE_RANGE = (0.02, 0.4)  # relative standard deviation of a duration
 # only their sum can be learned: it goes to c, because an s that is too large would make the first
 # batch that sheds look hopeless.
 _PRIOR_SHARE: Vector = (0.2, 0.15, 0.015)
+_TOLD_APART_SHARE = 0.15  # of s m instead, once the kept share of batches has varied
+_TOLD_APART = 0.05  # squared sine of the angle between what was kept and what was scanned
 # The anchor is the estimate of the last time when the sizes of the batches differed more than noise
 # makes them differ. It must not follow like batches: a slow moment makes a batch long and the next
 # one large, so in a steady stream duration and size go together without one causing the other.
@@ -28,6 +30,7 @@ _VARIED = 2.0  # standard deviation of the sizes over that of the noise, both re
 # times the tuples take at most k times as long, and batches grow by steps.
 _FIRST_SPLIT: Vector = (0.9, 0.1, 0.0)
 _PRIOR_INFORMATION = tuple(share**-2 for share in _PRIOR_SHARE)
+_TOLD_APART_INFORMATION = (*_PRIOR_INFORMATION[:2], _TOLD_APART_SHARE**-2)
 
 
 class BatchModel:
@@ -104,7 +107,9 @@ class BatchModel:
         )
         trust = self._trust(batch.duration_s, predicted_s, self.doubt_s(seen[1], seen[2]))
         # Relative errors: a short batch tells as much about o as a long one about c.
-        weight = trust / max(predicted_s, 0.2 * self._typical[0]) ** 2
+        # A prediction that was far too long must not make the batch that shows it count little.
+        scale_s = min(max(predicted_s, 0.2 * self._typical[0]), 2.0 * batch.duration_s)
+        weight = trust / scale_s**2
         self._remember(weight, seen)
         self._estimate()
 
@@ -132,11 +137,11 @@ class BatchModel:
         anchor, duration_s = self._anchor(), self._typical[0]
         information = self._weigh()
         _, u, v = self._scale
-        k, unit = 1.0 / self.noise**2, 1.0 / duration_s**2
+        k, unit, prior = 1.0 / self.noise**2, 1.0 / duration_s**2, self._prior_information()
         wanted = (
-            self._products[0] * k + _PRIOR_INFORMATION[0] * unit * anchor[0],
-            self._products[1] * u * k + _PRIOR_INFORMATION[1] * unit * anchor[1],
-            self._products[2] * v * k + _PRIOR_INFORMATION[2] * unit * anchor[2],
+            self._products[0] * k + prior[0] * unit * anchor[0],
+            self._products[1] * u * k + prior[1] * unit * anchor[1],
+            self._products[2] * v * k + prior[2] * unit * anchor[2],
         )
         o, cn, sm = _not_negative(self._covariance, information, wanted)
         # The cost of a tuple is never nothing: a thousandth of a typical batch at least.
@@ -152,7 +157,7 @@ class BatchModel:
         k, unit = 1.0 / self.noise**2, 1.0 / duration_s**2
         aa, ab, ac, bb, bc, cc = self._squares
         ab, ac, bc = ab * u * k, ac * v * k, bc * u * v * k
-        prior = _PRIOR_INFORMATION
+        prior = self._prior_information()
         information = (
             (aa * k + prior[0] * unit, ab, ac),
             (ab, bb * u * u * k + prior[1] * unit, bc),
@@ -169,6 +174,12 @@ class BatchModel:
             return o * duration_s, c * duration_s, s * duration_s
         o, c, s = self._anchored
         return o, c * max(1.0, kept), s * max(1.0, scanned)
+
+    def _prior_information(self) -> tuple[float, ...]:
+        """Batches that keep different shares tell s from c: then an old split must not hold."""
+        kept, both, scanned = self._squares[3], self._squares[4], self._squares[5]
+        told_apart = kept * scanned > 0.0 and 1.0 - both**2 / (kept * scanned) > _TOLD_APART
+        return _TOLD_APART_INFORMATION if told_apart else _PRIOR_INFORMATION
 
     def _sizes_vary(self) -> bool:
         weight, tuples, squares = self._squares[0], self._squares[1], self._squares[3]

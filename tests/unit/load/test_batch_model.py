@@ -94,3 +94,30 @@ def test_a_batch_without_tuples_teaches_nothing() -> None:
     model = BatchModel()
     model.learn(record(0, 0, 0.2))
     assert not model.known
+
+
+def test_a_wrong_split_of_kept_and_scanned_does_not_outlive_batches_that_tell_them_apart() -> None:
+    """A cold start makes scanning look dear; then batches keep different shares, and it is free."""
+    model = BatchModel()
+    for batch in range(60):  # warming up: dear at first, and it scans more than it keeps
+        scanned = 300_000 if batch < 12 else 150_000
+        kept = 20_000 if batch < 6 else 100_000 if batch < 12 else scanned
+        model.learn(record(kept, scanned, 0.3 + 2.5e-6 * scanned * 0.8**batch))
+    for batch in range(12):
+        kept = (2, 5, 8, 15)[batch % 4] * 1_000_000
+        scanned = (40, 20, 25, 15)[batch % 4] * 1_000_000
+        model.learn(record(kept, scanned, 0.27 + 1.5e-7 * kept))
+    assert model.cost_s == pytest.approx(1.5e-7, rel=0.1)
+    assert model.duration_s(5e6, 40e6) == pytest.approx(0.27 + 0.75, rel=0.1)
+    assert model.duration_s(15e6, 15e6) == pytest.approx(0.27 + 2.25, rel=0.1)
+
+
+def test_a_price_of_scanning_that_is_gone_is_unlearned_as_fast_as_any_other() -> None:
+    model = BatchModel()
+    for batch in range(75):
+        kept = (2, 5, 8, 15)[batch % 4] * 1_000_000
+        scanned = (40, 20, 25, 15)[batch % 4] * 1_000_000
+        cost_s, scan_s = (1e-8, 1.2e-7) if batch < 60 else (1.5e-7, 0.0)
+        model.learn(record(kept, scanned, 0.27 + cost_s * kept + scan_s * scanned))
+    assert model.duration_s(2e6, 40e6) == pytest.approx(0.27 + 0.3, rel=0.15)
+    assert model.duration_s(15e6, 15e6) == pytest.approx(0.27 + 2.25, rel=0.15)
