@@ -71,7 +71,7 @@ def open_session(
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
-    if settings.get(_LOCAL_FILES) == LOCAL_PROFILE[_LOCAL_FILES]:
+    if os.name == "posix" and settings.get(_LOCAL_FILES) == LOCAL_PROFILE[_LOCAL_FILES]:
         use_fast_local_files(session)
     if not is_local(chosen):
         session.sparkContext.addPyFile(str(_packed()))
