@@ -1,10 +1,12 @@
 """What a micro-batch costs on this machine: o + c n + s m, measured through the bare source."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
+from spillway.benchmarks.overload_run import Sample
 from spillway.benchmarks.spark_runs import Bench, Shape, gate, plain
 from spillway.model import Target
 
@@ -45,19 +47,39 @@ def best_length_s(target: Target) -> float:
     return target.delay_s / (1.5 if target.quantile is None else 1.0 + target.quantile)
 
 
-def mean_of(calibrations: Sequence[Calibration]) -> Calibration:
-    return Calibration(
-        fixed_s=float(np.mean([c.fixed_s for c in calibrations])),
-        kept_s=float(np.mean([c.kept_s for c in calibrations])),
-        scanned_s=float(np.mean([c.scanned_s for c in calibrations])),
-    )
+def efficiency(
+    samples: Sequence[Sample],
+    around: Sequence[tuple[Calibration, Calibration]],
+    rate_per_s: float,
+    target: Target,
+) -> dict[str, Any]:
+    """What the runs kept over what the uniform oracle would have kept in the same time.
+
+    Each run is compared with the mean of the calibrations right before and right after it. Above
+    what the better of the two allows as a bound, something was measured wrongly.
+    """
+    best = [float(np.mean([c.best_kept_per_s(rate_per_s, target) for c in two])) for two in around]
+    bound = [max(c.bound_per_s(rate_per_s, target) for c in two) for two in around]
+    kept = sum(s.kept_tuples for s in samples)
+    lengths_s = [max(s.length_s, 1e-9) for s in samples]  # nothing delivered: no length
+    return {
+        "efficiency": kept / float(np.dot(best, lengths_s)),
+        "efficiency_by_run": [
+            s.goodput_per_s / per_s for s, per_s in zip(samples, best, strict=True)
+        ],
+        "bound_ratio": kept / float(np.dot(bound, lengths_s)),
+        "calibrations": [asdict(c) for c in (around[0][0], *(after for _, after in around))],
+    }
 
 
 def calibrate(bench: Bench, shape: Shape, tuples: int, *, batches: int, warm: int) -> Calibration:
-    """Least squares over batches of 0.5, 1 and 1.5 times `tuples`, with medians per size."""
+    """Least squares over the mean times of batches of 0.5, 1 and 1.5 times `tuples`.
+
+    Means, not medians: slow moments meet an oracle too.
+    """
     fixed_s, kept_s = _fixed_and_kept_s(bench, shape, tuples, batches, warm)
     scanned = [10 * round(share * tuples) for share in SHARES[:2]]
-    thinned_s = _median_durations(bench, shape, scanned, batches, warm // 2, keep_ppm=SCAN_PPM)
+    thinned_s = _mean_durations(bench, shape, scanned, batches, warm // 2, keep_ppm=SCAN_PPM)
     extra = [
         max(0.0, duration_s - (fixed_s + kept_s * m * SCAN_PPM / 1e6)) / m
         for m, duration_s in zip(scanned, thinned_s, strict=True)
@@ -103,14 +125,14 @@ def _fixed_and_kept_s(
     bench: Bench, shape: Shape, tuples: int, batches: int, warm: int
 ) -> tuple[float, float]:
     sizes = [max(1, round(share * tuples)) for share in SHARES]
-    durations_s = _median_durations(bench, shape, sizes, batches, warm, keep_ppm=1_000_000)
+    durations_s = _mean_durations(bench, shape, sizes, batches, warm, keep_ppm=1_000_000)
     c, o = np.polyfit(sizes, durations_s, 1)
     if c <= 0.0 or o < 0.0:  # noise larger than the differences: all of it goes to the tuples
         o, c = 0.0, float(np.mean(durations_s)) / float(np.mean(sizes))
     return float(o), float(c)
 
 
-def _median_durations(
+def _mean_durations(
     bench: Bench, shape: Shape, sizes: list[int], batches: int, warm: int, keep_ppm: int
 ) -> list[float]:
     """Sizes take turns, so that drift falls on all of them alike."""
@@ -126,4 +148,4 @@ def _median_durations(
     durations: dict[int, list[float]] = {i: [] for i in range(len(sizes))}
     for batch in seen[warm:]:
         durations[batch.batch_id % len(sizes)].append(batch.duration_s)
-    return [float(np.median(durations[i])) for i in range(len(sizes))]
+    return [float(np.mean(durations[i])) for i in range(len(sizes))]

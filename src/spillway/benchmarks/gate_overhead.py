@@ -19,8 +19,10 @@ BATCH_TUPLES = 400_000
 TURN_BATCHES = 34
 SKIPPED = 4  # of every turn: the query has just started again
 SMALL_BATCH_TUPLES = 2000  # next to nothing: what remains is the fixed price
-SETTINGS_BATCHES = 60
-NEW_JVM_WARM = 120  # batches until a new JVM has compiled most of what it will
+NEW_JVM_WARM_S, NEW_JVM_MEASURED_S = (
+    45.0,
+    30.0,
+)  # Spark's own settings: seconds a batch
 SHAPES: dict[str, Shape] = {"windowed": windowed, "stateless": stateless}
 
 
@@ -132,10 +134,14 @@ def _batch_s_in_a_new_jvm(use_profile: bool) -> float:
     bench = Bench(use_profile=use_profile)
     try:
         source = plain(rate="2000", start="0", batch=str(SMALL_BATCH_TUPLES))
-        batches = _turn(bench, source, windowed, "settings", NEW_JVM_WARM + SETTINGS_BATCHES)
+        run = bench.start(source, windowed)
+        run.for_batches(1)
+        run.for_seconds(NEW_JVM_WARM_S)
+        batches = run.for_seconds(NEW_JVM_MEASURED_S)
+        run.stop()
     finally:
         bench.close()
-    return float(np.median(batches[NEW_JVM_WARM:]))
+    return float(np.median([batch.duration_s for batch in batches]))
 
 
 def _table(results: dict[str, Any]) -> Table:

@@ -7,16 +7,15 @@ is what they leave. Calibration goes through the gate itself, which keeps everyt
 
 import os
 import time
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from pyspark.sql import DataFrame
 
-from spillway.benchmarks.calibration import SHARES, Calibration, best_length_s, mean_of
+from spillway.benchmarks.calibration import SHARES, Calibration, best_length_s, efficiency
 from spillway.benchmarks.kafka_load import SCHEMA, producing
 from spillway.benchmarks.logs import KAFKA_VARIABLE
-from spillway.benchmarks.overload_run import measured
+from spillway.benchmarks.overload_run import row_of, sample
 from spillway.benchmarks.spark_runs import Bench, Source, windowed
 from spillway.model import Target
 
@@ -52,12 +51,11 @@ def overload(
         before = _calibrate(bench, address, topic, tuples)
         for law in laws:
             source = _source(address, topic, delay=f"{target.delay_s}s", manager=law)
-            row = measured(bench, source, expensive, target, spans_s)
+            seen = sample(bench, source, expensive, spans_s)
             after = _calibrate(bench, address, topic, tuples)
-            best = mean_of((before, after)).best_kept_per_s(RATE_PER_S, target)
-            row |= {"rate_per_s": RATE_PER_S, "efficiency": row["goodput_per_s"] / best}
-            row["calibrations"] = [asdict(before), asdict(after)]
-            rows[law], before = row, after
+            rows[law] = row_of([seen], target) | {"rate_per_s": RATE_PER_S}
+            rows[law] |= efficiency([seen], [(before, after)], RATE_PER_S, target)
+            before = after
     return rows
 
 
@@ -90,4 +88,4 @@ def _batch_s(bench: Bench, address: str, topic: str, size: int, keep: float) -> 
     run = bench.start(source, expensive)
     batches = run.for_batches(WARM + BATCHES)
     run.stop()
-    return float(np.median([b.duration_s for b in batches[WARM:]]))
+    return float(np.mean([b.duration_s for b in batches[WARM:]]))

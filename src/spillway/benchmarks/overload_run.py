@@ -1,16 +1,32 @@
 """One load manager under constant overload: warm up, then measure what the gate delivered."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from spillway.benchmarks.spark_runs import Bench, Shape, Source
 from spillway.model import Target
-from spillway.plants.spark.delays import delivered, summarise
+from spillway.plants.spark.delays import DeliveredBatch, delivered, summarise
 from spillway.plants.spark.monitor import BatchProgress
 
 
-def measured(
-    bench: Bench, source: Source, shape: Shape, target: Target, spans_s: tuple[float, float]
-) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """What was delivered in the measured part of one run."""
+
+    batches: list[DeliveredBatch]
+    length_s: float
+
+    @property
+    def kept_tuples(self) -> int:
+        return sum(batch.kept_tuples for batch in self.batches)
+
+    @property
+    def goodput_per_s(self) -> float:
+        return self.kept_tuples / self.length_s if self.length_s > 0.0 else 0.0
+
+
+def sample(bench: Bench, source: Source, shape: Shape, spans_s: tuple[float, float]) -> Sample:
     """`spans_s`: how long to warm up, how long to measure."""
     warm_s, measured_s = spans_s
     run = bench.start(source, shape)
@@ -18,8 +34,15 @@ def measured(
     run.for_seconds(warm_s)
     batches = run.for_seconds(measured_s)
     run.stop()
-    seen = summarise([d for b in batches for d in delivered(b)], target.delay_s)
-    length_s = span_s(batches)
+    return Sample(
+        batches=[d for batch in batches for d in delivered(batch)], length_s=span_s(batches)
+    )
+
+
+def row_of(samples: Sequence[Sample], target: Target) -> dict[str, Any]:
+    """The figures of one load manager over all its runs."""
+    seen = summarise([batch for s in samples for batch in s.batches], target.delay_s)
+    length_s = sum(s.length_s for s in samples)
     if seen is None or length_s <= 0.0:
         return {"target_s": target.delay_s, "goodput_per_s": 0.0}
     return {

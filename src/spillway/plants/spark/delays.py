@@ -16,7 +16,7 @@ import numpy.typing as npt
 from spillway.gate.offsets import Offset, decode, is_sentinel
 from spillway.plants.spark.monitor import BatchProgress
 
-_SHARES = np.array([0.0, 0.01, 0.05, 1.0])  # of a batch's kept tuples, oldest first
+AGE_SHARES = np.array([0.0, 0.01, 0.05, 1.0])  # of a batch's kept tuples, oldest first
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,12 +30,12 @@ class DeliveredBatch:
     offered_tuples: int
     kept_tuples: int
     mean_delay_s: float
-    quantile_delays_s: npt.NDArray[np.float64]  # at _SHARES: the oldest tuple first
+    quantile_delays_s: npt.NDArray[np.float64]  # at AGE_SHARES: the oldest tuple first
 
     def above(self, bound_s: float) -> tuple[float, float]:
         """Tuples above a delay, and the sum of what they exceed it by."""
         shares = np.linspace(0.0005, 0.9995, 1000)
-        excess_s = np.interp(shares, _SHARES, self.quantile_delays_s) - bound_s
+        excess_s = np.interp(shares, AGE_SHARES, self.quantile_delays_s) - bound_s
         late = excess_s > 0.0
         return float(late.mean() * self.kept_tuples), float(
             excess_s[late].sum() / len(shares) * self.kept_tuples
@@ -112,7 +112,7 @@ def summarise(batches: Iterable[DeliveredBatch], bound_s: float) -> DelaySummary
         return None
     weights = np.array([batch.kept_tuples for batch in kept], dtype=float)
     shares = np.linspace(0.0005, 0.9995, 1000)
-    delays_s = np.array([np.interp(shares, _SHARES, batch.quantile_delays_s) for batch in kept])
+    delays_s = np.array([np.interp(shares, AGE_SHARES, batch.quantile_delays_s) for batch in kept])
     tuples = np.repeat(weights / len(shares), len(shares))
     p95_s, p99_s = _quantiles(delays_s.ravel(), tuples, (0.95, 0.99))
     late = [batch.above(bound_s) for batch in kept]

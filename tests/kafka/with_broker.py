@@ -1,0 +1,32 @@
+"""Runs a command beside a broker of its own: `python tests/kafka/with_broker.py spillway bench ...`
+
+The command finds the broker in the environment variable SPILLWAY_KAFKA.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from broker import Broker, UnavailableError
+
+from spillway.benchmarks.logs import KAFKA_VARIABLE
+
+
+def main(command: list[str]) -> int:
+    with tempfile.TemporaryDirectory(prefix="spillway-broker-") as folder:
+        broker = Broker(Path(folder))
+        try:
+            broker.start()
+            environment = {**os.environ, KAFKA_VARIABLE: broker.bootstrap}
+            return subprocess.run(command, env=environment, check=False).returncode
+        except UnavailableError as error:
+            print(f"no broker: {error}", file=sys.stderr)
+            return 2
+        finally:
+            broker.stop()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
