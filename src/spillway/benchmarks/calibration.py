@@ -1,5 +1,6 @@
 """What a micro-batch costs on this machine: o + c n + s m, measured through the bare source."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 
 from spillway.benchmarks.overload_run import Sample
 from spillway.benchmarks.spark_runs import Bench, Shape, gate, plain
+from spillway.load.oracle import bound_rate_per_s, uniform_length_s, uniform_rate_per_s
 from spillway.model import Target
 
 SHARES = (0.5, 1.0, 1.5)  # of the batch size in question
@@ -26,25 +28,19 @@ class Calibration:
 
     def capacity_per_s(self, target: Target) -> float:
         """What can be kept at most: batches of the best length, and nothing shed to scan."""
-        return self._kept_per_s(0.0, best_length_s(target), ceiling=False)
+        return uniform_rate_per_s(math.inf, target, self.fixed_s, self.kept_s)
 
     def best_kept_per_s(self, rate_per_s: float, target: Target) -> float:
-        """The uniform oracle: D = y / (1 + p), less o and the scanning of everything offered."""
-        return self._kept_per_s(rate_per_s, best_length_s(target))
+        """What the uniform oracle keeps."""
+        return uniform_rate_per_s(rate_per_s, target, *self._costs)
 
     def bound_per_s(self, rate_per_s: float, target: Target) -> float:
-        """No shedder keeps more: a batch as long as the whole target."""
-        return self._kept_per_s(rate_per_s, target.delay_s)
+        """No shedder keeps more."""
+        return bound_rate_per_s(rate_per_s, target, *self._costs)
 
-    def _kept_per_s(self, rate_per_s: float, length_s: float, *, ceiling: bool = True) -> float:
-        free = 1.0 - self.fixed_s / length_s - self.scanned_s * rate_per_s
-        kept = max(0.0, free) / self.kept_s
-        return min(rate_per_s, kept) if ceiling else kept
-
-
-def best_length_s(target: Target) -> float:
-    """The best batch length for uniform dropping."""
-    return target.delay_s / (1.5 if target.quantile is None else 1.0 + target.quantile)
+    @property
+    def _costs(self) -> tuple[float, float, float]:
+        return self.fixed_s, self.kept_s, self.scanned_s
 
 
 def efficiency(
@@ -98,7 +94,7 @@ def calibrate_warm(bench: Bench, shape: Shape, target: Target) -> Calibration:
     warm.stop()
     machine = calibrate(bench, shape, FIRST_GUESS_TUPLES, batches=4, warm=40)
     for _ in range(WARM_TURNS):
-        tuples = max(1000, round(machine.capacity_per_s(target) * best_length_s(target)))
+        tuples = max(1000, round(machine.capacity_per_s(target) * uniform_length_s(target)))
         before, machine = machine, calibrate(bench, shape, tuples, batches=6, warm=6)
         if machine.kept_s > SETTLED * before.kept_s:
             break

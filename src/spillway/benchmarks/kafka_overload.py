@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 from pyspark.sql import DataFrame
 
-from spillway.benchmarks.calibration import SHARES, Calibration, best_length_s, efficiency
+from spillway.benchmarks.calibration import SHARES, Calibration, efficiency
 from spillway.benchmarks.kafka_load import SCHEMA, producing
 from spillway.benchmarks.logs import KAFKA_VARIABLE
 from spillway.benchmarks.overload_run import row_of, sample
 from spillway.benchmarks.spark_runs import Bench, Source, windowed
+from spillway.load.oracle import uniform_length_s
 from spillway.model import Target
 
 RATE_PER_S = 150_000
@@ -47,7 +48,7 @@ def overload(
     with producing(address, RATE_PER_S) as topic:
         time.sleep(FILL_S)
         first = _calibrate(bench, address, topic, FIRST_TUPLES)
-        tuples = round(first.capacity_per_s(target) * best_length_s(target))
+        tuples = round(first.capacity_per_s(target) * uniform_length_s(target))
         before = _calibrate(bench, address, topic, tuples)
         for law in laws:
             source = _source(address, topic, delay=f"{target.delay_s}s", manager=law)

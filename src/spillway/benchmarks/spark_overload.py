@@ -8,7 +8,6 @@ from typing import Any
 from spillway.benchmarks import kafka_overload
 from spillway.benchmarks.calibration import (
     Calibration,
-    best_length_s,
     calibrate_again,
     calibrate_warm,
     efficiency,
@@ -18,6 +17,7 @@ from spillway.benchmarks.registry import Benchmark, BenchReport, BenchSetup
 from spillway.benchmarks.spark_runs import Bench, gate, plain, windowed
 from spillway.experiments.report import Table
 from spillway.load.laws import LAWS
+from spillway.load.oracle import uniform_length_s
 from spillway.model import Target
 from spillway.plants.spark.delays import AGE_SHARES, DeliveredBatch
 from spillway.plants.spark.monitor import BatchProgress
@@ -98,7 +98,7 @@ def _case(
 
 
 def _tuples_of_a_batch(machine: Calibration, rate_per_s: float, target: Target) -> int:
-    length_s = best_length_s(target)
+    length_s = uniform_length_s(target)
     return max(1000, round(machine.best_kept_per_s(rate_per_s, target) * length_s))
 
 

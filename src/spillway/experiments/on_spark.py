@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from pyspark.sql import DataFrame
 
-from spillway.benchmarks.calibration import calibrate
+from spillway.benchmarks.calibration import calibrate_warm
 from spillway.benchmarks.spark_runs import Bench, Shape, gate, windowed
 from spillway.experiments.outcomes import Outcome
 from spillway.experiments.spark_spec import SparkSpec
@@ -22,17 +22,17 @@ from spillway.plants.spark.delays import DeliveredBatch, delivered, summarise
 Floats = npt.NDArray[np.float64]
 WARM_S = 20.0  # of light load before the clock of the experiment starts
 LIGHT = 0.2  # of the capacity
-CALIBRATION_TUPLES = 1_000_000
 COPIES = 2  # of a row at nominal cost: the cost moves in steps of half the nominal one
 
 
 class SparkPlantRuns:
-    """One session, calibrated once; runs follow one another."""
+    """One session, warmed up and calibrated once; runs follow one another."""
 
     def __init__(self) -> None:
         self._bench = Bench()
-        machine = calibrate(self._bench, self._shape(None), CALIBRATION_TUPLES, batches=6, warm=24)
-        self.capacity_per_s = machine.capacity_per_s(Target(delay_s=2.0))
+        target = Target(delay_s=2.0)
+        machine = calibrate_warm(self._bench, self._shape(None), target)
+        self.capacity_per_s = machine.capacity_per_s(target)
 
     def close(self) -> None:
         self._bench.close()

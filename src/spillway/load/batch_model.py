@@ -1,7 +1,6 @@
 """What a micro-batch takes: o + c n + s m seconds, learned on line. Standard library only."""
 
 import math
-from collections.abc import Mapping
 
 from spillway.model import BatchRecord
 
@@ -207,31 +206,6 @@ class BatchModel:
             self._products = (_CHANGE_KEEPS * p, _CHANGE_KEEPS * q, _CHANGE_KEEPS * r)
             return 1.0
         return limit_s / abs(surprise_s)
-
-    def to_dict(self) -> dict[str, int | str]:
-        """Integers and strings only, so that it can ride in an offset; exact both ways."""
-        numbers = (*self._typical, *self._products, *self._squares, self.noise, *self._theta)
-        anchor = self._anchored or ()
-        return {
-            "batches": self.batches,
-            "streak": self._streak,
-            "numbers": " ".join(repr(number) for number in numbers),
-            "anchor": " ".join(repr(number) for number in anchor),
-        }
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, int | str]) -> "BatchModel":
-        model = cls()
-        model.batches, model._streak = int(stored["batches"]), int(stored["streak"])
-        n = [float(word) for word in str(stored["numbers"]).split()]
-        model._typical, model._products = (n[0], n[1], n[2]), (n[3], n[4], n[5])
-        model._squares, model.noise = tuple(n[6:12]), n[12]
-        model._theta = (n[13], n[14], n[15])
-        anchor = [float(word) for word in str(stored["anchor"]).split()]
-        model._anchored = (anchor[0], anchor[1], anchor[2]) if anchor else None
-        if model.batches:
-            model._weigh()
-        return model
 
 
 def _times(a: Matrix, x: Vector) -> Vector:

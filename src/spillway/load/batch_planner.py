@@ -1,7 +1,7 @@
 """How much of a backlog the next micro-batch keeps. Standard library only."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from spillway.load.batch_model import OUTLIER, SHORTEST_S, BatchModel
@@ -51,8 +51,8 @@ class BatchPlanner:
     are kept as take a tenth of it.
     """
 
-    def __init__(self, model: BatchModel | None = None) -> None:
-        self.model = model or BatchModel()
+    def __init__(self) -> None:
+        self.model = BatchModel()
         self.correction = 0.0
         self._limited = False
         self._peak_tuples = 0.0
@@ -136,20 +136,6 @@ class BatchPlanner:
         low, high = _CORRECTION_RANGE
         low = max(low, -0.1 - 3.0 * self.model.noise)  # more than that is no noise
         self.correction = min(max(low, self.correction - gain * clipped), high)
-
-    def to_dict(self) -> dict[str, int | str]:
-        numbers = (self.correction, self._peak_tuples, self._last_rate_per_s, self._pace)
-        text = " ".join(repr(number) for number in numbers)
-        return {**self.model.to_dict(), "limited": int(self._limited), "planner": text}
-
-    @classmethod
-    def from_dict(cls, stored: Mapping[str, int | str]) -> "BatchPlanner":
-        planner = cls(BatchModel.from_dict(stored))
-        correction, peak, rate, pace = (float(word) for word in str(stored["planner"]).split())
-        planner.correction, planner._peak_tuples = correction, peak
-        planner._last_rate_per_s, planner._pace = rate, pace
-        planner._limited = bool(stored["limited"])
-        return planner
 
 
 def _age_share(target: Target) -> float:

@@ -1,8 +1,8 @@
 """The best that any law can keep under constant load: what efficiency is measured against.
 
-Rate r, target y, a batch of length D takes o + c n (scanning s = 0). A batch that keeps the share
-f of what arrived over the previous one needs D = o + c f r D, so it keeps n / D = (1 - o / D) / c
-tuples per second: longer batches keep more, and the target bounds D.
+Rate r, target y, a batch of length D takes o + c n + s m. A batch that keeps the share f of what
+arrived over the previous one needs D = o + c f r D + s r D, so it keeps
+n / D = (1 - o / D - s r) / c tuples per second: longer batches keep more, the target bounds D.
 """
 
 import math
@@ -18,17 +18,18 @@ def uniform_length_s(target: Target) -> float:
 
 
 def uniform_rate_per_s(
-    rate_per_s: float, target: Target, overhead_s: float, cost_s: float
+    rate_per_s: float, target: Target, overhead_s: float, cost_s: float, scan_s: float = 0.0
 ) -> float:
     """Best kept rate when every waiting tuple is equally likely to be kept."""
     _check(rate_per_s, overhead_s, cost_s)
-    return _kept(rate_per_s, uniform_length_s(target), overhead_s, cost_s)
+    return _kept(rate_per_s, uniform_length_s(target), overhead_s, cost_s, scan_s)
 
 
 def fresh_rate_per_s(rate_per_s: float, target: Target, overhead_s: float, cost_s: float) -> float:
     """Best kept rate when the youngest tuples are kept: they are pfD old, so D (1 + pf) = y.
 
-    With f = (1 - o / D) / (r c) that is D (1 + p / (rc)) = y + p o / (rc), linear in D.
+    The others are not even scanned. With f = (1 - o / D) / (r c) that is
+    D (1 + p / (rc)) = y + p o / (rc), linear in D.
     """
     _check(rate_per_s, overhead_s, cost_s)
     share = 0.5 if target.quantile is None else target.quantile
@@ -40,10 +41,12 @@ def fresh_rate_per_s(rate_per_s: float, target: Target, overhead_s: float, cost_
     return _kept(rate_per_s, length_s, overhead_s, cost_s)
 
 
-def bound_rate_per_s(rate_per_s: float, target: Target, overhead_s: float, cost_s: float) -> float:
-    """(1 - o / y) / c: no shedder keeps more, whatever it drops."""
+def bound_rate_per_s(
+    rate_per_s: float, target: Target, overhead_s: float, cost_s: float, scan_s: float = 0.0
+) -> float:
+    """(1 - o / y - s r) / c: no shedder that scans everything keeps more, whatever it drops."""
     _check(rate_per_s, overhead_s, cost_s)
-    return _kept(rate_per_s, target.delay_s, overhead_s, cost_s)
+    return _kept(rate_per_s, target.delay_s, overhead_s, cost_s, scan_s)
 
 
 def efficiency(kept_per_s: float, oracle_per_s: float) -> float:
@@ -51,8 +54,11 @@ def efficiency(kept_per_s: float, oracle_per_s: float) -> float:
     return kept_per_s / oracle_per_s if oracle_per_s > 0.0 else 1.0
 
 
-def _kept(rate_per_s: float, length_s: float, overhead_s: float, cost_s: float) -> float:
-    return min(rate_per_s, max(0.0, 1.0 - overhead_s / length_s) / cost_s)
+def _kept(
+    rate_per_s: float, length_s: float, overhead_s: float, cost_s: float, scan_s: float = 0.0
+) -> float:
+    free = 1.0 - overhead_s / length_s - (scan_s * rate_per_s if scan_s > 0.0 else 0.0)
+    return min(rate_per_s, max(0.0, free) / cost_s)
 
 
 def _check(rate_per_s: float, overhead_s: float, cost_s: float) -> None:

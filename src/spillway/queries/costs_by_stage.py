@@ -4,14 +4,12 @@ A stage is everything between two exchanges. Spark keeps these figures for its o
 with or without the page; they are read from there after the batch.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-
-from spillway.experiments.report import Table
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,24 +35,6 @@ def measure_stages(spark: SparkSession, query: StreamingQuery) -> tuple[StageCos
     infos = [info for job in jobs if (info := tracker.getJobInfo(job)) is not None]
     stages = sorted({stage for info in infos for stage in info.stageIds})
     return tuple(cost for stage in stages for cost in _completed(store, stage))
-
-
-def stage_table(costs: Sequence[StageCost], title: str) -> Table:
-    return Table(
-        title=title,
-        columns=("stage", "rows in", "rows out", "task time (s)", "processor (s)", "us/tuple"),
-        rows=[
-            (
-                cost.stage_id,
-                cost.rows_in,
-                cost.rows_out,
-                cost.task_s,
-                cost.processor_s,
-                "" if cost.cost_s is None else cost.cost_s * 1e6,
-            )
-            for cost in costs
-        ],
-    )
 
 
 def _completed(store: Any, stage_id: int) -> Iterator[StageCost]:

@@ -80,16 +80,6 @@ def test_estimates_stay_positive_under_heavy_noise(seed: int) -> None:
         assert np.isfinite(model.doubt_s(kept, 2 * kept))
 
 
-def test_it_travels_as_integers_and_strings_and_continues_exactly() -> None:
-    model = trained(50)
-    stored = model.to_dict()
-    assert all(isinstance(value, int | str) for value in stored.values())
-    copy = BatchModel.from_dict(stored)
-    for each in (model, copy):
-        each.learn(record(400_000, 900_000, 1.1))
-    assert copy.to_dict() == model.to_dict()
-
-
 def test_a_batch_without_tuples_teaches_nothing() -> None:
     model = BatchModel()
     model.learn(record(0, 0, 0.2))

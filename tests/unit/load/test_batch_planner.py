@@ -134,18 +134,3 @@ def test_everything_is_kept_while_it_fits() -> None:
     _, _, kept = run(Target.parse("2s"), 0.3 / COST_S)
     shed_free = run(Target.parse("60s"), 0.3 / COST_S)[2]
     assert kept == shed_free
-
-
-def test_its_state_travels_and_continues_exactly() -> None:
-    target, planner = Target.parse("p95 1s"), BatchPlanner()
-    batch = BatchRecord(kept_tuples=1000, scanned_tuples=5000, duration_s=0.4, ended_s=0.0)
-    backlog = Backlog(pending_tuples=10**6, mean_age_s=0.2, statistic_age_s=0.3)
-    planner.observe((batch,), 0.9, target)
-    planner.plan(backlog, target)
-    stored = planner.to_dict()
-    assert all(isinstance(value, int | str) for value in stored.values())
-    copy = BatchPlanner.from_dict(stored)
-    for each in (planner, copy):
-        each.observe((batch,), 1.3, target)
-    assert copy.plan(backlog, target) == planner.plan(backlog, target)
-    assert copy.to_dict() == planner.to_dict()

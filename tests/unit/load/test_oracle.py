@@ -54,3 +54,10 @@ def test_nothing_beats_the_bound_and_nothing_exceeds_what_is_offered() -> None:
 def test_an_overhead_beyond_the_target_leaves_nothing_to_keep() -> None:
     assert oracle.uniform_rate_per_s(1000.0, Target(delay_s=1.0), 0.7, 1e-3) == 0.0
     assert oracle.efficiency(0.0, 0.0) == 1.0
+
+
+def test_scanning_takes_its_share_of_every_second() -> None:
+    target, rate_per_s = Target(delay_s=1.5), 4000.0
+    free = oracle.uniform_rate_per_s(rate_per_s, target, 0.25, 1e-3)
+    scanning = oracle.uniform_rate_per_s(rate_per_s, target, 0.25, 1e-3, scan_s=5e-5)
+    assert free - scanning == pytest.approx(200.0)  # 0.2 s a second at 1 ms a tuple
