@@ -36,6 +36,10 @@ class Pace:
             return self
         return Pace(kept_tuples=max_batch, scanned_tuples=self.scanned_tuples)
 
+    def bounds(self, wish: "Wish", pending_tuples: int) -> bool:
+        """Whether a batch falls short of the wish."""
+        return wish.kept_tuples > self.kept_tuples or pending_tuples > self.scanned_tuples
+
     def after(self, kept_tuples: int, scanned_tuples: int) -> "Pace":
         """A batch of this size was finished."""
         return Pace(

@@ -85,7 +85,8 @@ class Decider:
         self._directive = self._consult(previous, name, backlog, wait_s)
         return self._directive is None or self._directive.may_start
 
-    def choose(self, previous: Offset, arrivals: Arrivals) -> Choice:
+    def choose(self, previous: Offset, arrivals: Arrivals, *, growing: bool = False) -> Choice:
+        """`growing`: batches are still too small for the load, because they have to be tried."""
         directive, now_s = self._directive, self._clock.now_s()
         backlog = arrivals.backlog(now_s, self.target)
         if directive is not None and directive.action is not None:
@@ -95,27 +96,46 @@ class Decider:
         alone = self._ask is not None and directive is None
         if alone:
             decision = replace(decision, reason=f"no control loop: {decision.reason}")
-        return self._choice(decision, arrivals, now_s)
+        if isinstance(decision.action, KeepFraction):
+            return self._share(decision.action.fraction, decision.reason, arrivals, now_s, growing)
+        assert isinstance(decision.action, KeepOfBacklog)
+        return self._count(decision.action.tuples, decision.reason, arrivals, now_s)
 
-    def _choice(self, decision: Decision, arrivals: Arrivals, now_s: float) -> Choice:
-        """A share stays a share: what does not fit waits. A count is what fits: the rest goes."""
-        gate, action, reason = self._gate, decision.action, decision.reason
-        if isinstance(action, KeepFraction):
-            least = max(action.fraction, gate.min_keep)
-            kept = action.fraction * arrivals.tuples
-            return Choice(wish=Wish(kept_tuples=kept, least_fraction=least, reason=reason))
-        assert isinstance(action, KeepOfBacklog)
-        kept, fresh = float(action.tuples), False
-        sheds = kept < arrivals.tuples and gate.min_keep == 0.0 and gate.joint is None
-        if sheds and self.costs is not None:
-            stale = is_stale(arrivals, now_s, self.target)
-            if gate.policy == "fresh" or stale:
-                kept = newest_within_target(arrivals, now_s, self.costs, self.target)
-                why = "freshest first" if gate.policy == "fresh" else "stale backlog, freshest once"
-                reason, fresh = f"{why}: keeps {kept:.0f} of {arrivals.tuples}", True
-        least = 1.0 if kept >= arrivals.tuples else gate.min_keep  # nothing has to go: let it wait
-        wish = Wish(kept_tuples=kept, least_fraction=least, reason=reason)
-        return Choice(wish=wish, fresh=fresh)
+    def _share(
+        self, share: float, reason: str, arrivals: Arrivals, now_s: float, growing: bool
+    ) -> Choice:
+        """A share stays a share: what does not fit waits.
+
+        What waits because batches were too small after a start is not the law's doing: a law that
+        sheds would take minutes to work it off, so it is cut as a count would cut it.
+        """
+        kept, least = share * arrivals.tuples, max(share, self._gate.min_keep)
+        left_behind = growing and is_stale(arrivals, now_s, self.target)
+        if left_behind and self._gate.manager != "fixed" and self._may_cut(kept, arrivals):
+            return self._newest(arrivals, now_s, "stale backlog of the start, freshest once")
+        return Choice(wish=Wish(kept_tuples=kept, least_fraction=least, reason=reason))
+
+    def _count(self, tuples: int, reason: str, arrivals: Arrivals, now_s: float) -> Choice:
+        """A count is what fits: the rest goes."""
+        if self._may_cut(tuples, arrivals):
+            if self._gate.policy == "fresh":
+                return self._newest(arrivals, now_s, "freshest first")
+            if is_stale(arrivals, now_s, self.target):
+                return self._newest(arrivals, now_s, "stale backlog, freshest once")
+        # Nothing has to go: let it wait.
+        least = 1.0 if tuples >= arrivals.tuples else self._gate.min_keep
+        return Choice(wish=Wish(kept_tuples=tuples, least_fraction=least, reason=reason))
+
+    def _may_cut(self, kept: float, arrivals: Arrivals) -> bool:
+        """Whether something is shed anyway and the oldest may be what goes."""
+        free = self._gate.min_keep == 0.0 and self._gate.joint is None
+        return free and kept < arrivals.tuples and self.costs is not None
+
+    def _newest(self, arrivals: Arrivals, now_s: float, why: str) -> Choice:
+        assert self.costs is not None
+        kept = newest_within_target(arrivals, now_s, self.costs, self.target)
+        reason = f"{why}: keeps {kept} of {arrivals.tuples}"
+        return Choice(wish=Wish(kept_tuples=kept, least_fraction=0.0, reason=reason), fresh=True)
 
     def _consult(
         self, previous: Offset, name: str, backlog: Backlog, wait_s: float

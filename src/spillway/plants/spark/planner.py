@@ -82,6 +82,7 @@ class Planner:
         self._pace: Pace | None = None
         self._running: _Running | None = None
         self._completed_seq: int | None = None
+        self._growing = False  # the last batch was smaller than wished, not having been tried yet
         self._frozen: tuple[Span, ...] | None = None  # extent at the start of an AvailableNow run
         self._busy_s = elapsed()  # when the last batch was planned
 
@@ -258,6 +259,7 @@ class Planner:
     def _plan(self, previous: Offset, waiting: Waiting) -> Offset:
         assert self._pace is not None
         choice = self._choose(previous, waiting.arrivals)
+        self._growing = self._pace.bounds(choice.wish, waiting.arrivals.tuples)
         pace = self._pace.within(self._gate.max_batch)
         if self._frozen is None:
             pace = pace.within(self._decider.longest_batch)
@@ -295,7 +297,7 @@ class Planner:
             wish = Wish(kept_tuples=own.tuples, least_fraction=1.0, reason="available now")
             return Choice(wish=wish)
         if self._joint is None:
-            return self._decider.choose(previous, own)
+            return self._decider.choose(previous, own, growing=self._growing)
         share = self._joint.share(self._elapsed())
         if share is not None:
             kept, least = share * own.tuples, self._gate.min_keep
