@@ -17,7 +17,8 @@ FIRST_GUESS_TUPLES = 1_000_000
 WARM_RATE_PER_S, WARM_S = 20_000_000, 60.0
 WARM_TURNS = 5
 SETTLED = 0.95  # of the c before: it does not fall any more
-SCAN_PPM = 100_000  # the runs that measure s keep a tenth of what they scan
+# The runs that measure s keep one of a hundred that they scan: s is a hundredth of c and less.
+SCAN_PPM, SCAN_SHARES = 10_000, (0.25, 0.5)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +75,7 @@ def calibrate(bench: Bench, shape: Shape, tuples: int, *, batches: int, warm: in
     Means, not medians: slow moments meet an oracle too.
     """
     fixed_s, kept_s = _fixed_and_kept_s(bench, shape, tuples, batches, warm)
-    scanned = [10 * round(share * tuples) for share in SHARES[:2]]
+    scanned = [round(share * tuples * 1e6 / SCAN_PPM) for share in SCAN_SHARES]
     thinned_s = _mean_durations(bench, shape, scanned, batches, warm // 2, keep_ppm=SCAN_PPM)
     extra = [
         max(0.0, duration_s - (fixed_s + kept_s * m * SCAN_PPM / 1e6)) / m

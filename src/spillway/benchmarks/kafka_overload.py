@@ -21,7 +21,7 @@ from spillway.load.oracle import uniform_length_s
 from spillway.model import Target
 
 RATE_PER_S = 150_000
-HASHES = 12  # per tuple: so dear that the producer alone offers more than the query can take
+HASHES = 40  # per tuple: so dear that the producer alone offers more than the query can take
 FILL_S = 30.0
 FIRST_TUPLES = 60_000
 BATCHES, WARM = 4, 3

@@ -22,6 +22,7 @@ from spillway.plants.spark.closed_sockets import pass_over_closed_sockets
 from spillway.ports import Span
 
 TASKS = 2
+POSITIONS_AT_ONCE = 1 << 20  # as in the gate
 
 pass_over_closed_sockets()
 
@@ -72,11 +73,10 @@ class PlainReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Range)
         log = SyntheticLog(self._options, None)
-        span = Span(partition=0, start=partition.start, stop=partition.stop)
-        wanted = None
-        if self._keep_ppm < PPM:
-            rule = UniformRule(keep_ppm=self._keep_ppm)
-            wanted = kept_positions(partition.start, partition.stop, rule)
-        for batch in log.read(span, wanted):
-            arrays = [batch.column(f.name).cast(f.type) for f in self._schema]
-            yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        rule = UniformRule(keep_ppm=self._keep_ppm)
+        for start in range(partition.start, partition.stop, POSITIONS_AT_ONCE):
+            stop = min(start + POSITIONS_AT_ONCE, partition.stop)
+            wanted = None if self._keep_ppm == PPM else kept_positions(start, stop, rule)
+            for batch in log.read(Span(partition=0, start=start, stop=stop), wanted):
+                arrays = [batch.column(f.name).cast(f.type) for f in self._schema]
+                yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)

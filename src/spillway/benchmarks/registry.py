@@ -23,7 +23,7 @@ class BenchReport:
     results: Any  # JSON
     tables: tuple[Table, ...] = ()
     details: Any = None  # JSON beside the results: calibration, intervals
-    failures: tuple[str, ...] = ()  # impossible figures: the run itself is wrong
+    failures: tuple[str, ...] = ()  # what was asked for and not reached, or cannot be true
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +41,7 @@ MODULES: tuple[str, ...] = (
     "fit",
     "logs",
     "roadmap",
+    "sampling",
     "simulator",
     "spark_overload",
     "gate_overhead",

@@ -19,10 +19,13 @@ import numpy.typing as npt
 BLOCK = 1024
 PPM = 1_000_000
 _MASK = np.uint16(BLOCK - 1)
+_HALF = np.uint16(5)  # of the ten bits of a slot
+_SPARSE_PPM = 400_000  # below it what is kept is found directly, above it by a mask
 _CHUNK_BLOCKS = 256  # 0.5 MB of ranks: stays in the cache
 
 Positions = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
+Slots = npt.NDArray[np.uint16]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +51,14 @@ def keep_mask(start: int, stop: int, rule: UniformRule, partition: int = 0) -> n
 
 def kept_positions(start: int, stop: int, rule: UniformRule, partition: int = 0) -> Positions:
     """The positions in [start, stop) that the rule keeps, ascending."""
-    return start + np.flatnonzero(keep_mask(start, stop, rule, partition))
+    if not 0 < rule.keep_ppm <= _SPARSE_PPM or stop <= start:
+        dense = np.flatnonzero(keep_mask(start, stop, rule, partition))
+        dense += start  # in place: a second large array costs more than all the rest
+        return dense
+    parts = list(_sparse_positions(start // BLOCK, -(-stop // BLOCK), rule, partition))
+    positions = np.concatenate(parts)
+    lower, upper = np.searchsorted(positions, (start, stop))
+    return positions[lower:upper]
 
 
 def keeps(position: int, rule: UniformRule, partition: int = 0) -> bool:
@@ -79,22 +89,65 @@ def _block_masks(
     first: int, last: int, rule: UniformRule, partition: int
 ) -> Iterator[npt.NDArray[np.bool]]:
     slots = np.arange(BLOCK, dtype=np.uint16)[None, :]
+    for _, shares, bijection in _chunks(first, last, rule, partition):
+        yield (bijection.ranks(slots) < shares[:, None]).ravel()
+
+
+def _sparse_positions(
+    first: int, last: int, rule: UniformRule, partition: int
+) -> Iterator[Positions]:
+    """The kept ranks are 0, 1, 2, ...: their slots take work for what is kept, not for the rest."""
+    for starts, shares, bijection in _chunks(first, last, rule, partition):
+        least, most = int(shares.min()), int(shares.max())  # they differ by one at most
+        slots = bijection.slots(np.arange(most, dtype=np.uint16)[None, :])
+        if least < most:
+            slots[shares == least, -1] = BLOCK  # no slot: sorts to the end
+        slots.sort(axis=1)
+        positions = slots + starts[:, None]
+        yield positions.ravel() if least == most else positions[slots < BLOCK]
+
+
+def _chunks(
+    first: int, last: int, rule: UniformRule, partition: int
+) -> Iterator[tuple[Positions, npt.NDArray[np.uint16], "_Bijection"]]:
+    """Blocks by the chunk: where they start, how many they keep, how they rank."""
     for lower in range(first, last, _CHUNK_BLOCKS):
         blocks = np.arange(lower, min(lower + _CHUNK_BLOCKS, last) + 1, dtype=np.int64)
         shares = np.diff(_kept_before(blocks, rule)).astype(np.uint16)
-        keys = splitmix(blocks[:-1].astype(np.uint64) ^ _salt(rule.seed, partition))[:, None]
-        yield (_ranks(slots, keys) < shares[:, None]).ravel()
+        keys = splitmix(blocks[:-1].astype(np.uint64) ^ _salt(rule.seed, partition))
+        yield blocks[:-1] * BLOCK, shares, _Bijection(keys)
 
 
-def _ranks(slots: npt.NDArray[np.uint16], keys: Words) -> npt.NDArray[np.uint16]:
-    """The bijection of a block's slots: multiply by an odd key, fold, multiply again."""
-    first = keys.astype(np.uint16) | np.uint16(1)
-    second = (keys >> np.uint64(16)).astype(np.uint16) | np.uint16(1)
-    offset = (keys >> np.uint64(32)).astype(np.uint16)
-    ranks = (slots * first + offset) & _MASK
-    ranks ^= ranks >> np.uint16(5)
-    ranks *= second
-    return ranks & _MASK
+class _Bijection:
+    """Of the slots of each block to ranks: multiply by an odd key, fold, multiply again."""
+
+    def __init__(self, keys: Words) -> None:
+        column = keys[:, None]
+        self._first = column.astype(np.uint16) | np.uint16(1)
+        self._second = (column >> np.uint64(16)).astype(np.uint16) | np.uint16(1)
+        self._offset = (column >> np.uint64(32)).astype(np.uint16)
+
+    def ranks(self, slots: Slots) -> Slots:
+        ranks = (slots * self._first + self._offset) & _MASK
+        ranks ^= ranks >> _HALF
+        ranks *= self._second
+        return ranks & _MASK
+
+    def slots(self, ranks: Slots) -> Slots:
+        """The inverse. Folding ten bits by five undoes itself."""
+        slots = (ranks * _inverse(self._second)) & _MASK
+        slots ^= slots >> _HALF
+        slots -= self._offset
+        slots *= _inverse(self._first)
+        return slots & _MASK
+
+
+def _inverse(odd: Slots) -> Slots:
+    """Modulo 2^16 by Newton's steps: an odd number is its own inverse modulo 8."""
+    inverse = odd.copy()
+    for _ in range(3):  # 3, 6, 12, 24 bits
+        inverse *= np.uint16(2) - odd * inverse
+    return inverse
 
 
 def _salt(seed: int, partition: int) -> np.uint64:

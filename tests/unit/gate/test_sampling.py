@@ -23,6 +23,14 @@ def test_the_planner_counts_exactly_what_the_workers_keep(
     )
 
 
+@pytest.mark.parametrize("keep_ppm", [1, 900, 12_345, 100_000, 399_999, 400_001])
+def test_long_ranges_are_found_as_by_looking_at_every_position(keep_ppm: int) -> None:
+    start, stop = 777, 777 + 600 * BLOCK + 5  # more than two chunks of blocks
+    rule = UniformRule(keep_ppm=keep_ppm, seed=3)
+    by_mask = start + np.flatnonzero(keep_mask(start, stop, rule, partition=2))
+    assert np.array_equal(kept_positions(start, stop, rule, partition=2), by_mask)
+
+
 @given(positions, lengths, st.integers(0, 5 * BLOCK), rules)
 def test_a_range_keeps_the_same_however_it_is_split(
     start: int, length: int, cut: int, rule: UniformRule
