@@ -16,8 +16,9 @@ from spillway.benchmarks.spark_runs import Bench, Shape, Source, gate, plain, st
 from spillway.experiments.report import Table
 
 BATCH_TUPLES = 400_000
-TURN_BATCHES = 34
-SKIPPED = 4  # of every turn: the query has just started again
+# Many short turns: the same work takes a tenth more or less from one start of a query to the next.
+TURN_BATCHES = 16
+SKIPPED = 5  # of every turn: the query has just started again
 SMALL_BATCH_TUPLES = 2000  # next to nothing: what remains is the fixed price
 NEW_JVM_WARM_S, NEW_JVM_MEASURED_S = (
     45.0,
@@ -39,14 +40,14 @@ class Ratio:
 
 
 def run(setup: BenchSetup) -> BenchReport:
-    turns = 3 if setup.quick else 8
+    turns = 6 if setup.quick else 24
     bench = Bench()
     results: dict[str, Any] = {}
     try:
         for place, (name, shape) in enumerate(SHAPES.items()):
             setup.progress(f"{name}: warming up", place / len(SHAPES))
             for source in _sources().values():
-                _turn(bench, source, shape, f"warm-{name}-{source.format}", 40)
+                _turn(bench, source, shape, f"warm-{name}-{source.format}", 80)
             times = _alternate(bench, shape, name, turns, setup, place)
             results[name] = _compare(times, setup.seed)
     finally:
