@@ -55,9 +55,8 @@ def _cost(bench: Bench, law: str, capacity: float) -> dict[str, Any]:
     changes = [begin_s + (2 + i) * PHASE_S for i in range(2)]
 
     def heavier(rows: DataFrame) -> DataFrame:
-        heavy = (
-            f"_arrival BETWEEN timestamp_seconds({changes[0]}) AND timestamp_seconds({changes[1]})"
-        )
+        first, last = (f"timestamp_micros({round(at_s * 1e6)})" for at_s in changes)
+        heavy = f"_arrival BETWEEN {first} AND {last}"
         copies = rows.selectExpr("*", f"explode(sequence(1, IF({heavy}, 3, 1))) AS copy")
         return windowed(copies)
 

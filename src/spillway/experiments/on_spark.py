@@ -78,7 +78,7 @@ def _copies(cost: Floats, begin_s: float) -> str:
     edges = np.flatnonzero(np.diff(counts)) + 1
     starts = [0, *edges.tolist()]
     branches = [
-        f"WHEN _arrival >= timestamp_seconds({begin_s + start}) THEN {counts[start]}"
+        f"WHEN _arrival >= timestamp_micros({round((begin_s + start) * 1e6)}) THEN {counts[start]}"
         for start in reversed(starts)
     ]
     return f"CASE {' '.join(branches)} ELSE {COPIES} END"
