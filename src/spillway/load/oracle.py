@@ -49,11 +49,6 @@ def bound_rate_per_s(
     return _kept(rate_per_s, target.delay_s, overhead_s, cost_s, scan_s)
 
 
-def efficiency(kept_per_s: float, oracle_per_s: float) -> float:
-    """Kept over what the oracle keeps; 1 when the oracle can keep nothing either."""
-    return kept_per_s / oracle_per_s if oracle_per_s > 0.0 else 1.0
-
-
 def _kept(
     rate_per_s: float, length_s: float, overhead_s: float, cost_s: float, scan_s: float = 0.0
 ) -> float:

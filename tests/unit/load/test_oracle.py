@@ -53,7 +53,6 @@ def test_nothing_beats_the_bound_and_nothing_exceeds_what_is_offered() -> None:
 
 def test_an_overhead_beyond_the_target_leaves_nothing_to_keep() -> None:
     assert oracle.uniform_rate_per_s(1000.0, Target(delay_s=1.0), 0.7, 1e-3) == 0.0
-    assert oracle.efficiency(0.0, 0.0) == 1.0
 
 
 def test_scanning_takes_its_share_of_every_second() -> None:
