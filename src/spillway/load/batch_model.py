@@ -11,16 +11,19 @@ _ZERO: Vector = (0.0, 0.0, 0.0)
 _FORGETTING = 0.95  # a memory of about twenty batches: follows the JVM's warm-up
 SHORTEST_S = 1e-6  # a batch that took less was not measured
 OUTLIER = 2.5  # standard deviations; what lies beyond counts as this far
+_SURELY = 2.0  # standard deviations of an estimate
+_CHEAP = 0.1  # of the fixed price
 _STREAK = 3  # so many outliers on one side in a row are a change, not a pause
 _CHANGE_KEEPS = 0.05  # of what was learned before a change
 _NOISE_RANGE = (0.02, 0.4)  # relative standard deviation of a duration
-# What nothing tells apart stays as it was: o, c n and s m are drawn towards an anchor with these
-# standard deviations (shares of a typical batch). While nothing is shed n and m are the same, and
-# only their sum can be learned: it goes to c, because an s that is too large would make the first
-# batch that sheds look hopeless.
+# What nothing tells apart stays as it was: o, k n and s (n + m) are drawn towards an anchor with
+# these standard deviations (shares of a typical batch). While nothing is shed n and m are the same,
+# and only their sum can be learned: it goes to k, because an s that is too large would make the
+# first batch that sheds look hopeless.
 _PRIOR_SHARE: Vector = (0.2, 0.15, 0.015)
-_TOLD_APART_SHARE = 0.15  # of s m instead, once the kept share of batches has varied
+_TOLD_APART_SHARE = 0.15  # of s (n + m) instead, once the kept share of batches has varied
 _TOLD_APART = 0.05  # squared sine of the angle between what was kept and what was scanned
+_NOTHING_SHED = 1.02  # n + m over 2 n, at most
 # The anchor is the estimate of the last time when the sizes of the batches differed more than noise
 # makes them differ. It must not follow like batches: a slow moment makes a batch long and the next
 # one large, so in a steady stream duration and size go together without one causing the other.
@@ -33,11 +36,16 @@ _TOLD_APART_INFORMATION = (*_PRIOR_INFORMATION[:2], _TOLD_APART_SHARE**-2)
 
 
 class BatchModel:
-    """Least squares over (1, n, m) with forgetting, robust, and non-negative.
+    """Least squares with forgetting, robust, and non-negative.
+
+    Scanning a tuple is the smaller part of keeping it: c = k + s, and o, k and s are what is
+    estimated, over (1, n, n + m). Without that bound a machine that warms up while less and less
+    is scanned can lay the price of keeping to scanning: then keeping looks free, nothing is shed,
+    and batches that shed nothing never show the error.
 
     The moments of past batches fade by 5 % a batch; o, c and s are solved from them anew after
     every batch (active set: what would be negative is zero, and the others are solved again), so a
-    constraint leaves no trace in the state. Where batches are too much alike to tell o, c and s
+    constraint leaves no trace in the state. Where batches are too much alike to tell them
     apart, what was learned before stands. Durations are weighted by their relative error. Huber:
     beyond 2.5 standard deviations the weight falls so that a pause of the JVM counts as no more
     than that. Three such in a row on one side are a change: then the past is all but forgotten.
@@ -46,12 +54,12 @@ class BatchModel:
     def __init__(self) -> None:
         self.batches = 0
         self.noise = 0.1  # relative standard deviation of a duration around its prediction
-        self._theta = _ZERO
+        self._theta = _ZERO  # o, k and s
         self._anchored: Vector | None = None
-        self._typical = _ZERO  # duration, kept, scanned
+        self._typical = _ZERO  # duration, n, n + m
         self._squares: tuple[float, ...] = (
             0.0,
-        ) * 6  # sum of weight x x', x = (1, n, m): the upper triangle
+        ) * 6  # sum of weight x x', x = (1, n, n + m): the upper triangle
         self._products = _ZERO  # sum of weight x duration
         self._streak = 0
         self._scale: Vector = (1.0, 1.0, 1.0)  # from here on: what follows from the above
@@ -63,13 +71,12 @@ class BatchModel:
 
     @property
     def cost_s(self) -> float:
-        return self._theta[1]
+        return self._theta[1] + self._theta[2]
 
     @property
     def least_cost_s(self) -> float:
         """The smallest c that the batches so far do not speak against: two standard deviations."""
-        doubt_s = math.sqrt(max(0.0, self._covariance[1][1])) * self._scale[1]
-        return max(0.0, self.cost_s - 2.0 * doubt_s)
+        return max(0.0, self.cost_s - _SURELY * self._cost_doubt_s())
 
     @property
     def scan_s(self) -> float:
@@ -78,24 +85,40 @@ class BatchModel:
     @property
     def known(self) -> bool:
         """Whether a batch with tuples in it has been seen."""
-        return self._theta[1] > 0.0
+        return self.cost_s > 0.0
 
     def duration_s(self, kept: float, scanned: float) -> float:
-        o, c, s = self._theta
-        return o + c * kept + s * scanned
+        return self.overhead_s + self.cost_s * kept + self.scan_s * scanned
 
     def doubt_s(self, kept: float, scanned: float) -> float:
         """Standard deviation of the prediction that is due to the estimates, not to the noise."""
         scale, p = self._scale, self._covariance
-        y, z = kept * scale[1], scanned * scale[2]
+        y, z = kept * scale[1], (kept + scanned) * scale[2]
         cross = p[0][1] * y + p[0][2] * z + p[1][2] * y * z
         return math.sqrt(max(0.0, p[0][0] + p[1][1] * y * y + p[2][2] * z * z + 2.0 * cross))
+
+    def cheap_tuples(self) -> int:
+        """So many tuples surely take next to nothing beside the fixed price.
+
+        Surely: like batches do not tell o from c n, and a batch that keeps too many because o is
+        thought to be large looks just like the one before.
+        """
+        if not self.known:
+            return 0
+        overhead_s = self.overhead_s - _SURELY * math.sqrt(max(0.0, self._covariance[0][0]))
+        cost_s = self.cost_s + _SURELY * self._cost_doubt_s()
+        return int(_CHEAP * max(0.0, overhead_s) / cost_s)
+
+    def _cost_doubt_s(self) -> float:
+        (_, u, v), (_, (_, kk, ks), (_, _, ss)) = self._scale, self._covariance
+        return math.sqrt(max(0.0, kk * u * u + 2.0 * ks * u * v + ss * v * v))
 
     def learn(self, batch: BatchRecord) -> None:
         if batch.kept_tuples <= 0 or not batch.duration_s > SHORTEST_S:
             return
-        seen = batch.duration_s, float(batch.kept_tuples), float(batch.scanned_tuples)
-        predicted_s = self.duration_s(seen[1], seen[2]) if self.batches else batch.duration_s
+        kept, scanned = float(batch.kept_tuples), float(batch.scanned_tuples)
+        seen = batch.duration_s, kept, kept + scanned
+        predicted_s = self.duration_s(kept, scanned) if self.batches else batch.duration_s
         self.batches += 1
         rate = max(0.1, 1.0 / self.batches)
         d, n, m = self._typical
@@ -104,7 +127,7 @@ class BatchModel:
             n + rate * (seen[1] - n),
             m + rate * (seen[2] - m),
         )
-        trust = self._trust(batch.duration_s, predicted_s, self.doubt_s(seen[1], seen[2]))
+        trust = self._trust(batch.duration_s, predicted_s, self.doubt_s(kept, scanned))
         # Relative errors: a short batch tells as much about o as a long one about c.
         # A prediction that was far too long must not make the batch that shows it count little.
         scale_s = min(max(predicted_s, 0.2 * self._typical[0]), 2.0 * batch.duration_s)
@@ -132,7 +155,7 @@ class BatchModel:
         )
 
     def _estimate(self) -> None:
-        """Solve for o, c and s in seconds of a typical batch: o, c n and s m."""
+        """Solve for o, k and s in seconds of a typical batch: o, k n and s (n + m)."""
         anchor, duration_s = self._anchor(), self._typical[0]
         information = self._weigh()
         _, u, v = self._scale
@@ -142,16 +165,17 @@ class BatchModel:
             self._products[1] * u * k + prior[1] * unit * anchor[1],
             self._products[2] * v * k + prior[2] * unit * anchor[2],
         )
-        o, cn, sm = _not_negative(self._covariance, information, wanted)
+        o, kn, snm = _not_negative(self._covariance, information, wanted)
         # The cost of a tuple is never nothing: a thousandth of a typical batch at least.
-        self._theta = (o, max(1e-3 * duration_s, cn) * u, sm * v)
+        self._theta = (o, max(1e-3 * duration_s, kn) * u, snm * v)
         if self._sizes_vary():
             self._anchored = self._theta
+        self._forget_scanning()
 
     def _weigh(self) -> Matrix:
-        """What is known about o, c n and s m, and with it the covariance of their estimates."""
-        duration_s, kept, scanned = self._typical
-        u, v = 1.0 / max(1.0, kept), 1.0 / max(1.0, scanned)
+        """What is known about o, k n and s (n + m), and the covariance of their estimates."""
+        duration_s, kept, both = self._typical
+        u, v = 1.0 / max(1.0, kept), 1.0 / max(1.0, both)
         self._scale = (1.0, u, v)
         k, unit = 1.0 / self.noise**2, 1.0 / duration_s**2
         aa, ab, ac, bb, bc, cc = self._squares
@@ -166,19 +190,37 @@ class BatchModel:
         return information
 
     def _anchor(self) -> Vector:
-        """What o, c n and s m are drawn towards, in seconds of a typical batch."""
-        duration_s, kept, scanned = self._typical
-        if self._anchored is None:
-            o, c, s = _FIRST_SPLIT
-            return o * duration_s, c * duration_s, s * duration_s
-        o, c, s = self._anchored
-        return o, c * max(1.0, kept), s * max(1.0, scanned)
+        """What o, k n and s (n + m) are drawn towards, in seconds of a typical batch.
+
+        The anchor says how a typical batch's time splits up, never how long it takes: an old price
+        that no longer fits must not hold against every batch since.
+        """
+        duration_s, kept, both = self._typical
+        o, k, s = _FIRST_SPLIT
+        if self._anchored is not None:
+            o, k, s = self._anchored
+            k, s = k * max(1.0, kept), s * max(1.0, both)
+        share = duration_s / (o + k + s)
+        return o * share, k * share, s * share
 
     def _prior_information(self) -> tuple[float, ...]:
-        """Batches that keep different shares tell s from c: then an old split must not hold."""
-        kept, both, scanned = self._squares[3], self._squares[4], self._squares[5]
-        told_apart = kept * scanned > 0.0 and 1.0 - both**2 / (kept * scanned) > _TOLD_APART
-        return _TOLD_APART_INFORMATION if told_apart else _PRIOR_INFORMATION
+        """Batches that keep different shares tell s from k: then an old split must not hold."""
+        return _TOLD_APART_INFORMATION if self._told_apart() else _PRIOR_INFORMATION
+
+    def _told_apart(self) -> bool:
+        kept, cross, both = self._squares[3], self._squares[4], self._squares[5]
+        scanned = both - 2.0 * cross + kept  # the products of n and m from those of n and n + m
+        cross -= kept
+        return kept * scanned > 0.0 and 1.0 - cross**2 / (kept * scanned) > _TOLD_APART
+
+    def _forget_scanning(self) -> None:
+        """While nothing is shed, what is thought of s goes over to k, as fast as all else fades."""
+        _, kept, both = self._typical
+        if self._anchored is None or self._told_apart() or both > _NOTHING_SHED * 2.0 * kept:
+            return
+        o, k, s = self._anchored
+        faded = (1.0 - _FORGETTING) * s
+        self._anchored = o, k + 2.0 * faded, s - faded
 
     def _sizes_vary(self) -> bool:
         weight, tuples, squares = self._squares[0], self._squares[1], self._squares[3]

@@ -14,7 +14,6 @@ _PEAK_MEMORY = 0.995  # per batch
 _AIM = 0.98  # of the target: noise would put every second window above it
 _ERROR_LIMIT = 0.3  # of the target: one pause must not move the correction far
 _CORRECTION_RANGE = (-0.4, 0.15)
-_FREE_SHARE = 0.1  # of the fixed price: so much may tuples take that shedding could not save
 _PACE_GAIN = 0.3  # of a surprise, in the factor between what batches take and what is predicted
 _PACE_RANGE = (0.25, 4.0)
 
@@ -48,7 +47,7 @@ class BatchPlanner:
     so far, and the uncertainty of the estimates counts as time that is needed.
 
     Impossible. Where not even the fixed price fits, shedding saves next to nothing: as many tuples
-    are kept as take a tenth of it.
+    are kept as surely take no more than a tenth of it.
     """
 
     def __init__(self) -> None:
@@ -86,7 +85,7 @@ class BatchPlanner:
         length_s = min(room_s, wanted_s / (1.0 + _age_share(target)))
         fits = max(self._fitting(length_s / self._pace, waiting), self._proven(length_s))
         allowed = int(_LARGEST_GROWTH * max(self._peak_tuples, _FIRST_TUPLES / 2))
-        least = max(math.ceil(LEAST_KEPT * waiting), self._free())
+        least = max(math.ceil(LEAST_KEPT * waiting), self.model.cheap_tuples())
         return self._planned(
             min(waiting, max(least, min(allowed, fits))),
             waiting,
@@ -101,9 +100,6 @@ class BatchPlanner:
         doubt_s = model.doubt_s(first, waiting)
         fits = (length_s - fixed_s - doubt_s) / model.cost_s
         return int(min(max(0.0, fits), float(waiting)))
-
-    def _free(self) -> int:
-        return int(_FREE_SHARE * self.model.overhead_s / self.model.cost_s)
 
     def _follow(self, batch: BatchRecord) -> None:
         """Move the pace towards what this batch took; a single pause moves it by a bounded step."""

@@ -133,7 +133,8 @@ class Decider:
 
     def _newest(self, arrivals: Arrivals, now_s: float, why: str) -> Choice:
         assert self.costs is not None
-        kept = newest_within_target(arrivals, now_s, self.costs, self.target)
+        fits = newest_within_target(arrivals, now_s, self.costs, self.target)
+        kept = min(arrivals.tuples, max(fits, self._control.cheap_tuples))
         reason = f"{why}: keeps {kept} of {arrivals.tuples}"
         return Choice(wish=Wish(kept_tuples=kept, least_fraction=0.0, reason=reason), fresh=True)
 

@@ -66,6 +66,10 @@ class OwnControl:
         return Costs(fixed_s=model.overhead_s, kept_s=model.cost_s, scanned_s=model.scan_s)
 
     @property
+    def cheap_tuples(self) -> int:
+        return self._model.cheap_tuples()
+
+    @property
     def least_cost_s(self) -> float:
         return self._model.least_cost_s
 
