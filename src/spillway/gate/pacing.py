@@ -21,6 +21,7 @@ class Pace:
 
     kept_tuples: int
     scanned_tuples: int
+    why: str = "growing"  # of the bound on what is kept
 
     @classmethod
     def at_start(cls, first_batch: int, costs: Costs | None, target: Target) -> "Pace":
@@ -30,11 +31,11 @@ class Pace:
             kept = max(kept, int(RESTART_SHARE * target.delay_s / costs.kept_s))
         return cls(kept_tuples=kept, scanned_tuples=kept * SCANNED_PER_KEPT)
 
-    def within(self, max_batch: int | None) -> "Pace":
-        """The same, with no more than `max_batch` kept."""
-        if max_batch is None or max_batch >= self.kept_tuples:
+    def within(self, limit: int | None, why: str) -> "Pace":
+        """The same, with no more than `limit` kept."""
+        if limit is None or limit >= self.kept_tuples:
             return self
-        return Pace(kept_tuples=max_batch, scanned_tuples=self.scanned_tuples)
+        return Pace(kept_tuples=limit, scanned_tuples=self.scanned_tuples, why=why)
 
     def bounds(self, wish: "Wish", pending_tuples: int) -> bool:
         """Whether a batch falls short of the wish."""
@@ -70,6 +71,10 @@ class Cut:
     fraction: float
     reason: str
 
+    @property
+    def read_share(self) -> float:
+        return 1.0 - self.skip_tuples / self.reach_tuples if self.reach_tuples else 1.0
+
 
 def bounded(wish: Wish, pending_tuples: int, pace: Pace) -> Cut:
     """Fit a wish into the bounds of the pace."""
@@ -79,7 +84,7 @@ def bounded(wish: Wish, pending_tuples: int, pace: Pace) -> Cut:
     if fraction * reach > pace.kept_tuples:
         fraction = max(least, pace.kept_tuples / reach)
         reach = min(reach, int(pace.kept_tuples / fraction)) if fraction > 0.0 else reach
-        notes.append(f"growing: at most {pace.kept_tuples} kept")
+        notes.append(f"{pace.why}: at most {pace.kept_tuples} kept")
     if reach > pace.scanned_tuples and least == 0.0:
         skip = reach - pace.scanned_tuples
         fraction = min(1.0, fraction * reach / pace.scanned_tuples)

@@ -73,7 +73,9 @@ def next_offset(
     costs: Costs | None,
 ) -> Offset:
     """The batch that the cut describes, with the running totals after it."""
-    would_ppm = share_ppm(cut.fraction * PPM, PPM)
+    # A dry run skips nothing: what would have been skipped counts in the share.
+    share = cut.fraction * (cut.read_share if settings.dry_run else 1.0)
+    would_ppm = share_ppm(share * PPM, PPM)
     rule = Rule(
         keep_ppm=PPM if settings.dry_run else would_ppm,
         seed=settings.seed,

@@ -173,6 +173,19 @@ def test_a_dry_run_decides_and_drops_nothing(log: ToyLog, clock: ManualClock) ->
     assert any(batch.rule.would_keep_ppm < 1_000_000 for batch in batches)
 
 
+def test_a_dry_run_counts_what_would_have_been_skipped(log: ToyLog, clock: ManualClock) -> None:
+    log.rate_per_s = 50_000.0
+    spark = ToySpark(make(log, clock, dry_run="true", policy="fresh")[0], clock)
+    fresh = [b for b in spark.batches(12) if b.rule.reason.startswith("freshest first")]
+    cut = [b for b in fresh if ";" not in b.rule.reason]  # not bounded besides
+    assert cut[-1].totals.shed == 0
+    assert any(10_000 < batch.rule.would_keep_ppm < 990_000 for batch in cut)
+    for batch in cut:
+        kept = int(batch.rule.reason.split("keeps ")[1].split()[0])
+        share = kept / batch.offered_tuples
+        assert batch.rule.would_keep_ppm == pytest.approx(1e6 * share, rel=0.01, abs=1)
+
+
 def test_a_floor_is_never_broken(log: ToyLog, clock: ManualClock) -> None:
     log.rate_per_s = 50_000.0
     spark = ToySpark(make(log, clock, min_keep="0.5")[0], clock)

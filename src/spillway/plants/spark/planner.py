@@ -260,9 +260,9 @@ class Planner:
         assert self._pace is not None
         choice = self._choose(previous, waiting.arrivals)
         self._growing = self._pace.bounds(choice.wish, waiting.arrivals.tuples)
-        pace = self._pace.within(self._gate.max_batch)
+        pace = self._pace.within(self._gate.max_batch, "max_batch")
         if self._frozen is None:
-            pace = pace.within(self._decider.longest_batch)
+            pace = pace.within(self._decider.longest_batch, "no longer than the target")
         cut = bounded(choice.wish, waiting.arrivals.tuples, pace)
         if waiting.lost_tuples > 0:
             reason = f"{cut.reason}; the log dropped {waiting.lost_tuples} tuples unread"
