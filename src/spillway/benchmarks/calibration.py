@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from spillway.benchmarks.overload_run import Sample
 from spillway.benchmarks.spark_runs import Bench, Shape, gate, plain
+from spillway.gate.sampling import PPM
 from spillway.load.oracle import bound_rate_per_s, uniform_length_s, uniform_rate_per_s
 from spillway.model import Target
 
@@ -18,8 +19,9 @@ WARM_RATE_PER_S, WARM_S = 20_000_000, 60.0
 WARM_TURNS = 5
 MOST_PER_S = 100_000_000  # of the synthetic log
 SETTLED = 0.95  # of the c before: it does not fall any more
-# The runs that measure s keep one of a hundred that they scan: s is a hundredth of c and less.
-SCAN_PPM, SCAN_SHARES = 10_000, (0.25, 0.5)
+# s is a hundredth of c and less. It shows between batches that keep as many tuples, of more or
+# fewer scanned, in turns; what differs then is the scanning.
+SCAN_PPM, SCAN_SHARE, SCAN_BATCHES = 100_000, 0.7, 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,21 +72,6 @@ def efficiency(
     }
 
 
-def calibrate(bench: Bench, shape: Shape, tuples: int, *, batches: int, warm: int) -> Calibration:
-    """Least squares over the mean times of batches of 0.5, 1 and 1.5 times `tuples`.
-
-    Means, not medians: slow moments meet an oracle too.
-    """
-    fixed_s, kept_s = _fixed_and_kept_s(bench, shape, tuples, batches, warm)
-    scanned = [round(share * tuples * 1e6 / SCAN_PPM) for share in SCAN_SHARES]
-    thinned_s = _mean_durations(bench, shape, scanned, batches, warm // 2, keep_ppm=SCAN_PPM)
-    extra = [
-        max(0.0, duration_s - (fixed_s + kept_s * m * SCAN_PPM / 1e6)) / m
-        for m, duration_s in zip(scanned, thinned_s, strict=True)
-    ]
-    return Calibration(fixed_s=fixed_s, kept_s=kept_s, scanned_s=float(np.mean(extra)))
-
-
 def calibrate_warm(bench: Bench, shape: Shape, target: Target) -> Calibration:
     """Calibrates at the batch size of `target` until the JVM has stopped getting faster.
 
@@ -94,13 +81,24 @@ def calibrate_warm(bench: Bench, shape: Shape, target: Target) -> Calibration:
     warm = bench.start(gate(rate=str(WARM_RATE_PER_S), delay=f"{target.delay_s}s"), shape)
     warm.for_seconds(WARM_S)
     warm.stop()
-    machine = calibrate(bench, shape, FIRST_GUESS_TUPLES, batches=4, warm=40)
+    machine = _calibrate(bench, shape, FIRST_GUESS_TUPLES, batches=4, warm=40)
     for _ in range(WARM_TURNS):
         tuples = max(1000, round(machine.capacity_per_s(target) * uniform_length_s(target)))
-        before, machine = machine, calibrate(bench, shape, tuples, batches=6, warm=6)
+        before, machine = machine, _calibrate(bench, shape, tuples, batches=6, warm=6)
         if machine.kept_s > SETTLED * before.kept_s:
             break
-    return machine
+    return replace(machine, scanned_s=_scanned_s(bench, shape, round(SCAN_SHARE * tuples)))
+
+
+def _calibrate(bench: Bench, shape: Shape, tuples: int, *, batches: int, warm: int) -> Calibration:
+    fixed_s, kept_s = _fixed_and_kept_s(bench, shape, tuples, batches, warm)
+    return Calibration(fixed_s=fixed_s, kept_s=kept_s, scanned_s=0.0)
+
+
+def _scanned_s(bench: Bench, shape: Shape, kept: int) -> float:
+    sizes = [kept, round(kept * PPM / SCAN_PPM)]
+    whole_s, thinned_s = _mean_durations(bench, shape, sizes, SCAN_BATCHES, 6, (PPM, SCAN_PPM))
+    return max(0.0, thinned_s - whole_s) / (sizes[1] - sizes[0])
 
 
 def calibrate_again(
@@ -122,8 +120,12 @@ def calibrate_again(
 def _fixed_and_kept_s(
     bench: Bench, shape: Shape, tuples: int, batches: int, warm: int
 ) -> tuple[float, float]:
+    """Least squares over the mean times of batches of 0.5, 1 and 1.5 times `tuples`.
+
+    Means, not medians: slow moments meet an oracle too.
+    """
     sizes = [max(1, round(share * tuples)) for share in SHARES]
-    durations_s = _mean_durations(bench, shape, sizes, batches, warm, keep_ppm=1_000_000)
+    durations_s = _mean_durations(bench, shape, sizes, batches, warm, (PPM,))
     c, o = np.polyfit(sizes, durations_s, 1)
     if c <= 0.0 or o < 0.0:  # noise larger than the differences: all of it goes to the tuples
         o, c = 0.0, float(np.mean(durations_s)) / float(np.mean(sizes))
@@ -131,12 +133,17 @@ def _fixed_and_kept_s(
 
 
 def _mean_durations(
-    bench: Bench, shape: Shape, sizes: list[int], batches: int, warm: int, keep_ppm: int
+    bench: Bench,
+    shape: Shape,
+    sizes: list[int],
+    batches: int,
+    warm: int,
+    shares_ppm: tuple[int, ...],
 ) -> list[float]:
     """Sizes take turns, so that drift falls on all of them alike."""
     rows = plain(
         batch=",".join(map(str, sizes)),
-        keep_ppm=str(keep_ppm),
+        keep_ppm=",".join(map(str, shares_ppm)),
         rate=str(min(max(sizes), MOST_PER_S)),  # a batch spans some seconds of event time
         start="0",
     )

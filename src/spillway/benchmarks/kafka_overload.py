@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from pyspark.sql import DataFrame
 
-from spillway.benchmarks.calibration import SHARES, Calibration, efficiency
+from spillway.benchmarks.calibration import SETTLED, SHARES, WARM_TURNS, Calibration, efficiency
 from spillway.benchmarks.kafka_load import SCHEMA, producing
 from spillway.benchmarks.logs import KAFKA_VARIABLE
 from spillway.benchmarks.overload_run import row_of, sample
@@ -24,7 +24,8 @@ RATE_PER_S = 150_000
 HASHES = 40  # per tuple: so dear that the producer alone offers more than the query can take
 FILL_S = 30.0
 FIRST_TUPLES = 60_000
-BATCHES, WARM = 4, 3
+BATCHES, WARM = 6, 3
+WARM_S = 45.0
 
 
 def servers() -> str | None:
@@ -47,9 +48,7 @@ def overload(
     rows: dict[str, Any] = {}
     with producing(address, RATE_PER_S) as topic:
         time.sleep(FILL_S)
-        first = _calibrate(bench, address, topic, FIRST_TUPLES)
-        tuples = round(first.capacity_per_s(target) * uniform_length_s(target))
-        before = _calibrate(bench, address, topic, tuples)
+        tuples, before = _warm(bench, address, topic, target)
         for law in laws:
             source = _source(address, topic, delay=f"{target.delay_s}s", manager=law)
             seen = sample(bench, source, expensive, spans_s)
@@ -58,6 +57,20 @@ def overload(
             rows[law] |= efficiency([seen], [(before, after)], RATE_PER_S, target)
             before = after
     return rows
+
+
+def _warm(bench: Bench, address: str, topic: str, target: Target) -> tuple[int, Calibration]:
+    """The batch size of the target, and what it costs once the JVM has stopped getting faster."""
+    warm = bench.start(_source(address, topic, delay=f"{target.delay_s}s"), expensive)
+    warm.for_seconds(WARM_S)
+    warm.stop()
+    tuples, machine = FIRST_TUPLES, _calibrate(bench, address, topic, FIRST_TUPLES)
+    for _ in range(WARM_TURNS):
+        tuples = round(machine.capacity_per_s(target) * uniform_length_s(target))
+        before, machine = machine, _calibrate(bench, address, topic, tuples)
+        if machine.kept_s > SETTLED * before.kept_s:
+            break
+    return tuples, machine
 
 
 def _source(address: str, topic: str, **options: str) -> Source:

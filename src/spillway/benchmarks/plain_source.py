@@ -16,19 +16,21 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructField, StructType, TimestampType
 
-from spillway.gate.sampling import PPM, UniformRule, kept_positions
+from spillway.gate.sampling import PPM, UniformRule, kept_positions, positions_at_once
 from spillway.logs.synthetic import SyntheticLog
 from spillway.plants.spark.closed_sockets import pass_over_closed_sockets
 from spillway.ports import Span
 
 TASKS = 2
-POSITIONS_AT_ONCE = 1 << 20  # as in the gate
 
 pass_over_closed_sockets()
 
 
 class PlainRows(DataSource):
-    """Options: those of the synthetic log, and `batch`, `keep_ppm` (of the rows scanned)."""
+    """Options: those of the synthetic log, and `batch`, `keep_ppm` (of the rows scanned).
+
+    Both may be lists: then batches go through them in turn.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -43,9 +45,10 @@ class PlainRows(DataSource):
 
 
 class _Range(InputPartition):
-    def __init__(self, start: int, stop: int) -> None:
+    def __init__(self, start: int, stop: int, keep_ppm: int) -> None:
         self.start = start
         self.stop = stop
+        self.keep_ppm = keep_ppm
 
 
 class PlainReader(DataSourceStreamReader):
@@ -53,7 +56,7 @@ class PlainReader(DataSourceStreamReader):
         self._options = options
         self._schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
         self._batches = [int(size) for size in options.get("batch", "").split(",") if size]
-        self._keep_ppm = int(options.get("keep_ppm", PPM))
+        self._keeps_ppm = [int(share) for share in options.get("keep_ppm", str(PPM)).split(",")]
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         return {"position": 0, "batch": 0}
@@ -68,15 +71,17 @@ class PlainReader(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         edges = np.linspace(start["position"], end["position"], TASKS + 1).astype(int)
-        return [_Range(int(a), int(b)) for a, b in pairwise(edges) if b > a]
+        keep_ppm = self._keeps_ppm[start["batch"] % len(self._keeps_ppm)]
+        return [_Range(int(a), int(b), keep_ppm) for a, b in pairwise(edges) if b > a]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, _Range)
         log = SyntheticLog(self._options, None)
-        rule = UniformRule(keep_ppm=self._keep_ppm)
-        for start in range(partition.start, partition.stop, POSITIONS_AT_ONCE):
-            stop = min(start + POSITIONS_AT_ONCE, partition.stop)
-            wanted = None if self._keep_ppm == PPM else kept_positions(start, stop, rule)
+        rule = UniformRule(keep_ppm=partition.keep_ppm)
+        length = positions_at_once(rule)
+        for start in range(partition.start, partition.stop, length):
+            stop = min(start + length, partition.stop)
+            wanted = None if partition.keep_ppm == PPM else kept_positions(start, stop, rule)
             for batch in log.read(Span(partition=0, start=start, stop=stop), wanted):
                 arrays = [batch.column(f.name).cast(f.type) for f in self._schema]
                 yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)

@@ -21,7 +21,10 @@ PPM = 1_000_000
 _MASK = np.uint16(BLOCK - 1)
 _HALF = np.uint16(5)  # of the ten bits of a slot
 _SPARSE_PPM = 400_000  # below it what is kept is found directly, above it by a mask
-_CHUNK_BLOCKS = 256  # 0.5 MB of ranks: stays in the cache
+AT_ONCE, _LONGEST = 1 << 20, 1 << 26  # positions
+_KEPT_AT_ONCE = 1 << 18
+_CHUNK_BLOCKS = 256  # of a mask: 0.5 MB of ranks stays in the cache
+_CHUNK_KEPT = 1 << 17  # of a sparse sample: many, because a chunk has a price of its own
 
 Positions = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
@@ -55,10 +58,16 @@ def kept_positions(start: int, stop: int, rule: UniformRule, partition: int = 0)
         dense = np.flatnonzero(keep_mask(start, stop, rule, partition))
         dense += start  # in place: a second large array costs more than all the rest
         return dense
-    parts = list(_sparse_positions(start // BLOCK, -(-stop // BLOCK), rule, partition))
-    positions = np.concatenate(parts)
+    positions = _sparse_positions(start // BLOCK, -(-stop // BLOCK), rule, partition)
     lower, upper = np.searchsorted(positions, (start, stop))
     return positions[lower:upper]
+
+
+def positions_at_once(rule: UniformRule) -> int:
+    """How long a stretch to ask for: a sparse sample of a short one is many small arrays."""
+    if not 0 < rule.keep_ppm <= _SPARSE_PPM:
+        return AT_ONCE
+    return min(max(AT_ONCE, _KEPT_AT_ONCE * PPM // rule.keep_ppm), _LONGEST)
 
 
 def keeps(position: int, rule: UniformRule, partition: int = 0) -> bool:
@@ -89,30 +98,33 @@ def _block_masks(
     first: int, last: int, rule: UniformRule, partition: int
 ) -> Iterator[npt.NDArray[np.bool]]:
     slots = np.arange(BLOCK, dtype=np.uint16)[None, :]
-    for _, shares, bijection in _chunks(first, last, rule, partition):
+    for _, shares, bijection in _chunks(first, last, rule, partition, _CHUNK_BLOCKS):
         yield (bijection.ranks(slots) < shares[:, None]).ravel()
 
 
-def _sparse_positions(
-    first: int, last: int, rule: UniformRule, partition: int
-) -> Iterator[Positions]:
+def _sparse_positions(first: int, last: int, rule: UniformRule, partition: int) -> Positions:
     """The kept ranks are 0, 1, 2, ...: their slots take work for what is kept, not for the rest."""
-    for starts, shares, bijection in _chunks(first, last, rule, partition):
+    found = np.empty(int(_kept_before(last, rule) - _kept_before(first, rule)), dtype=np.int64)
+    filled, length = 0, max(1, _CHUNK_KEPT * PPM // (BLOCK * rule.keep_ppm))
+    for starts, shares, bijection in _chunks(first, last, rule, partition, length):
         least, most = int(shares.min()), int(shares.max())  # they differ by one at most
         slots = bijection.slots(np.arange(most, dtype=np.uint16)[None, :])
         if least < most:
             slots[shares == least, -1] = BLOCK  # no slot: sorts to the end
         slots.sort(axis=1)
         positions = slots + starts[:, None]
-        yield positions.ravel() if least == most else positions[slots < BLOCK]
+        kept = positions.ravel() if least == most else positions[slots < BLOCK]
+        found[filled : filled + len(kept)] = kept
+        filled += len(kept)
+    return found
 
 
 def _chunks(
-    first: int, last: int, rule: UniformRule, partition: int
+    first: int, last: int, rule: UniformRule, partition: int, length: int
 ) -> Iterator[tuple[Positions, npt.NDArray[np.uint16], "_Bijection"]]:
     """Blocks by the chunk: where they start, how many they keep, how they rank."""
-    for lower in range(first, last, _CHUNK_BLOCKS):
-        blocks = np.arange(lower, min(lower + _CHUNK_BLOCKS, last) + 1, dtype=np.int64)
+    for lower in range(first, last, length):
+        blocks = np.arange(lower, min(lower + length, last) + 1, dtype=np.int64)
         shares = np.diff(_kept_before(blocks, rule)).astype(np.uint16)
         keys = splitmix(blocks[:-1].astype(np.uint64) ^ _salt(rule.seed, partition))
         yield blocks[:-1] * BLOCK, shares, _Bijection(keys)

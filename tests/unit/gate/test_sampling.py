@@ -3,7 +3,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spillway.gate.sampling import BLOCK, UniformRule, count_kept, keep_mask, keeps, kept_positions
+from spillway.gate.sampling import (
+    AT_ONCE,
+    BLOCK,
+    PPM,
+    UniformRule,
+    count_kept,
+    keep_mask,
+    keeps,
+    kept_positions,
+    positions_at_once,
+)
 
 positions = st.integers(0, 10**15)
 lengths = st.integers(0, 5 * BLOCK)
@@ -80,3 +90,13 @@ def test_neighbouring_tuples_are_kept_nearly_independently() -> None:
     for lag in (1, 2, 3, 5, 8, 32):
         both = (mask[:-lag] & mask[lag:]).mean()
         assert both == pytest.approx(0.0625, abs=0.004), f"lag {lag}"
+
+
+@pytest.mark.parametrize("keep_ppm", [0, 1, 10_000, 100_000, 399_999, 400_000, 400_001, PPM])
+def test_a_stretch_to_ask_for_is_bounded_in_positions_and_in_what_it_keeps(keep_ppm: int) -> None:
+    rule = UniformRule(keep_ppm=keep_ppm)
+    length = positions_at_once(rule)
+    assert AT_ONCE <= length <= 64 * AT_ONCE
+    assert count_kept(0, length, rule) <= AT_ONCE
+    if 10_000 <= keep_ppm <= 100_000:
+        assert count_kept(0, length, rule) > 200_000

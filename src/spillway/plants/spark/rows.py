@@ -20,6 +20,7 @@ from spillway.errors import SpillwayError
 from spillway.gate.masks import COLUMN as QUERIES
 from spillway.gate.masks import EVERY_QUERY, masks_of, possible_masks
 from spillway.gate.rules import Stretch
+from spillway.gate.sampling import AT_ONCE, positions_at_once
 from spillway.gate.shedders.blocks import keep, read_block, spans
 from spillway.gate.shedders.windows import kept_from_us
 from spillway.logs import catalog
@@ -38,7 +39,6 @@ _OURS = {
     PLACE: LongType(),
     KEPT_FROM: TimestampType(),
 }
-_POSITIONS_AT_ONCE = 1 << 20
 
 
 def spark_schema(options: Mapping[str, str], gate: GateOptions) -> StructType | str:
@@ -179,16 +179,18 @@ def _chunks(stretch: Stretch, part: Slice) -> Iterator[tuple[Span, Any, int]]:
     Rows with different masks are read one mask after the other: a log may have fewer rows than
     positions, so a row's place in what comes back does not tell its position.
     """
-    for lower in range(stretch.read, stretch.stop, _POSITIONS_AT_ONCE):
-        upper = min(lower + _POSITIONS_AT_ONCE, stretch.stop)
+    rule = part.rule
+    length = AT_ONCE if rule.shares else positions_at_once(rule.sampling)  # masks are for all rows
+    for lower in range(stretch.read, stretch.stop, length):
+        upper = min(lower + length, stretch.stop)
         piece = Stretch(partition=stretch.partition, start=lower, read=lower, stop=upper)
         span = Span(partition=stretch.partition, start=lower, stop=upper)
-        if part.rule.shares:
+        if rule.shares:
             for mask, wanted in _by_mask(piece, part):
                 yield span, wanted, mask
         else:
-            everything = part.rule.keep_ppm == 1_000_000
-            yield span, None if everything else piece.kept_positions(part.rule), EVERY_QUERY
+            everything = rule.keep_ppm == 1_000_000
+            yield span, None if everything else piece.kept_positions(rule), EVERY_QUERY
 
 
 def _by_mask(piece: Stretch, part: Slice) -> Iterator[tuple[int, Any]]:
