@@ -62,12 +62,14 @@ def efficiency(
     bound = [max(c.bound_per_s(rate_per_s, target) for c in two) for two in around]
     kept = sum(s.kept_tuples for s in samples)
     lengths_s = [max(s.length_s, 1e-9) for s in samples]  # nothing delivered: no length
+    possible = min(best) > 0.0  # else o was measured longer than the best batch
     return {
-        "efficiency": kept / float(np.dot(best, lengths_s)),
+        "efficiency": kept / float(np.dot(best, lengths_s)) if possible else None,
         "efficiency_by_run": [
-            s.goodput_per_s / per_s for s, per_s in zip(samples, best, strict=True)
+            s.goodput_per_s / per_s if per_s > 0.0 else None
+            for s, per_s in zip(samples, best, strict=True)
         ],
-        "bound_ratio": kept / float(np.dot(bound, lengths_s)),
+        "bound_ratio": kept / float(np.dot(bound, lengths_s)) if min(bound) > 0.0 else None,
         "calibrations": [asdict(c) for c in (around[0][0], *(after for _, after in around))],
     }
 
@@ -125,10 +127,14 @@ def _fixed_and_kept_s(
     Means, not medians: slow moments meet an oracle too.
     """
     sizes = [max(1, round(share * tuples)) for share in SHARES]
-    durations_s = _mean_durations(bench, shape, sizes, batches, warm, (PPM,))
-    c, o = np.polyfit(sizes, durations_s, 1)
-    if c <= 0.0 or o < 0.0:  # noise larger than the differences: all of it goes to the tuples
-        o, c = 0.0, float(np.mean(durations_s)) / float(np.mean(sizes))
+    return fitted(sizes, _mean_durations(bench, shape, sizes, batches, warm, (PPM,)))
+
+
+def fitted(tuples: Sequence[float], durations_s: Sequence[float]) -> tuple[float, float]:
+    """o and c; where noise is larger than the differences, all of it goes to the tuples."""
+    c, o = np.polyfit(tuples, durations_s, 1)
+    if c <= 0.0 or o < 0.0:
+        return 0.0, float(np.mean(durations_s)) / float(np.mean(tuples))
     return float(o), float(c)
 
 

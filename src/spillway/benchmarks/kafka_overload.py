@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 from pyspark.sql import DataFrame
 
-from spillway.benchmarks.calibration import SETTLED, SHARES, WARM_TURNS, Calibration, efficiency
+from spillway.benchmarks.calibration import (
+    SETTLED,
+    SHARES,
+    WARM_TURNS,
+    Calibration,
+    efficiency,
+    fitted,
+)
 from spillway.benchmarks.kafka_load import SCHEMA, producing
 from spillway.benchmarks.logs import KAFKA_VARIABLE
 from spillway.benchmarks.overload_run import row_of, sample
@@ -26,6 +33,7 @@ FILL_S = 30.0
 FIRST_TUPLES = 60_000
 BATCHES, WARM = 6, 3
 WARM_S = 45.0
+THINNED = 0.2
 
 
 def servers() -> str | None:
@@ -79,25 +87,25 @@ def _source(address: str, topic: str, **options: str) -> Source:
 
 
 def _calibrate(bench: Bench, address: str, topic: str, tuples: int) -> Calibration:
-    """o and c from whole batches of three sizes, s from batches that keep a fifth."""
+    """o and c from whole batches of three sizes, s from batches that keep as many of five times."""
     sizes = [round(share * tuples) for share in SHARES]
-    c, o = np.polyfit(sizes, [_batch_s(bench, address, topic, size, 1.0) for size in sizes], 1)
-    thinned_s = _batch_s(bench, address, topic, 5 * tuples, 0.2)
-    return Calibration(
-        fixed_s=max(0.0, float(o)),
-        kept_s=max(1e-12, float(c)),
-        scanned_s=max(0.0, thinned_s - o - c * tuples) / (5 * tuples),
-    )
+    fixed_s, kept_s = fitted(sizes, [_batch_s(bench, address, topic, size) for size in sizes])
+    thinned_s = _batch_s(bench, address, topic, tuples, THINNED)
+    scanned_s = max(0.0, thinned_s - fixed_s - kept_s * tuples) * THINNED / tuples
+    return Calibration(fixed_s=fixed_s, kept_s=kept_s, scanned_s=scanned_s)
 
 
-def _batch_s(bench: Bench, address: str, topic: str, size: int, keep: float) -> float:
+def _batch_s(bench: Bench, address: str, topic: str, kept: int, share: float = 1.0) -> float:
+    """Mean time of batches that keep `kept` tuples, that share of what they scan."""
     source = _source(
         address,
         topic,
         startingOffsets="earliest",
-        max_batch=str(size),
+        first_batch=str(kept),
+        max_batch=str(kept),
+        delay="10m",  # bounds no batch
         manager="fixed",
-        **{"manager.keep_fraction": str(keep)},
+        **{"manager.keep_fraction": str(share)},
     )
     run = bench.start(source, expensive)
     batches = run.for_batches(WARM + BATCHES)

@@ -1,6 +1,7 @@
 """`spillway demo`: a query that is offered far more than the machine can take."""
 
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ from spillway.cli.screen import console, print_json
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from spillway.gate.ledger import Audit
     from spillway.plants.spark.delays import DeliveredBatch
 
 WARM_S, OVERLOAD_S, CALM_S = 35, 40, 15
@@ -35,6 +37,7 @@ def demo(
     as_json: Annotated[bool, typer.Option("--json", help="print JSON only")] = False,
 ) -> None:
     """Show what Spillway does: a minute and a half on this machine, on real Spark."""
+    from spillway.plants.spark.ledger_files import audits
     from spillway.queries.flow import Flow
 
     flow = Flow.model_validate(
@@ -71,12 +74,27 @@ def demo(
     figure = picture(list(application.batches))
     figure.savefig(out / "demo.png", dpi=120)
     figure.savefig(out / "demo.svg")
+    folder = application.folder
+    ledger, checkpoint = folder.ledger("by_key", "readings"), folder.checkpoint("by_key")
+    [audit] = audits(ledger, checkpoint)
     if as_json:
-        print_json(summary)
-        return
-    show_summary(summary, out)
-    ledger = application.folder.ledger("by_key", "readings")
-    console.print(f"the picture is {out / 'demo.png'}; the audit of every row:", highlight=False)
+        print_json(summary | {"audit": asdict(audit.totals) | {"exact": audit.exact}})
+    else:
+        show_summary(summary, out)
+        _show_audit(audit, ledger)
+        console.print(f"the picture is {out / 'demo.png'}", highlight=False)
+    if not audit.exact:
+        raise typer.Exit(1)
+
+
+def _show_audit(audit: "Audit", ledger: Path) -> None:
+    totals, verdict = audit.totals, "exact" if audit.exact else "NOT EXACT"
+    console.print(
+        f"audit of {len(audit.batches)} batches against Spark's offset log: offered"
+        f" {totals.offered:,} = kept {totals.admitted:,} + shed {totals.shed:,} + waiting"
+        f" {totals.pending:,}: {verdict}; batch by batch:",
+        highlight=False,
+    )
     console.print(f"  spillway ledger {_relative(ledger)}", highlight=False)
 
 

@@ -123,6 +123,10 @@ def _joint_problems(before: Offset, after: Offset) -> Iterator[str]:
         yield f"batch {after.seq}: admitted {admitted}, but its rule keeps {kept}"
     if shed != after.offered_tuples - kept:
         yield f"batch {after.seq}: shed {shed}, but its rule sheds {after.offered_tuples - kept}"
+    for what in ("offered", "lost"):
+        earlier, later = getattr(before.totals, what), getattr(after.totals, what)
+        if later < earlier:
+            yield f"batch {after.seq}: {what} falls from {earlier} to {later}"
     ends = {stretch.partition: stretch.stop for stretch in before.stretches}
     for stretch in after.stretches:
         end = ends.pop(stretch.partition, stretch.start)

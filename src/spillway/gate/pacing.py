@@ -71,10 +71,6 @@ class Cut:
     fraction: float
     reason: str
 
-    @property
-    def read_share(self) -> float:
-        return 1.0 - self.skip_tuples / self.reach_tuples if self.reach_tuples else 1.0
-
 
 def bounded(wish: Wish, pending_tuples: int, pace: Pace) -> Cut:
     """Fit a wish into the bounds of the pace."""
@@ -103,6 +99,17 @@ def freshest(cut: Cut) -> Cut:
         reach_tuples=cut.reach_tuples,
         skip_tuples=cut.reach_tuples - kept,
         fraction=1.0,
+        reason=cut.reason,
+    )
+
+
+def dry(cut: Cut, pace: Pace) -> Cut:
+    """The same decision where nothing is dropped: the batch holds what it may keep, all of it."""
+    read = 1.0 - cut.skip_tuples / cut.reach_tuples if cut.reach_tuples else 1.0
+    return Cut(
+        reach_tuples=min(cut.reach_tuples, pace.kept_tuples),
+        skip_tuples=0,
+        fraction=cut.fraction * read,
         reason=cut.reason,
     )
 

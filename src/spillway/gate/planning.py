@@ -73,9 +73,7 @@ def next_offset(
     costs: Costs | None,
 ) -> Offset:
     """The batch that the cut describes, with the running totals after it."""
-    # A dry run skips nothing: what would have been skipped counts in the share.
-    share = cut.fraction * (cut.read_share if settings.dry_run else 1.0)
-    would_ppm = share_ppm(share * PPM, PPM)
+    would_ppm = share_ppm(cut.fraction * PPM, PPM)
     rule = Rule(
         keep_ppm=PPM if settings.dry_run else would_ppm,
         seed=settings.seed,
@@ -84,8 +82,7 @@ def next_offset(
         would_keep_ppm=would_ppm,
         shares=() if settings.dry_run else settings.shares,
     )
-    skip_tuples = 0 if settings.dry_run else cut.skip_tuples
-    stretches = _cut_stretches(waiting, cut.reach_tuples, skip_tuples)
+    stretches = _cut_stretches(waiting, cut.reach_tuples, cut.skip_tuples)
     consumed = sum(s.tuples for s in stretches)
     kept = kept_tuples(stretches, rule)
     totals = previous.totals

@@ -129,8 +129,9 @@ class BatchModel:
         )
         trust = self._trust(batch.duration_s, predicted_s, self.doubt_s(kept, scanned))
         # Relative errors: a short batch tells as much about o as a long one about c.
-        # A prediction that was far too long must not make the batch that shows it count little.
-        scale_s = min(max(predicted_s, 0.2 * self._typical[0]), 2.0 * batch.duration_s)
+        # A prediction that was far too long must not make the batch that shows it count little,
+        # nor a batch that was timed wrongly make all others count nothing.
+        scale_s = max(0.2 * self._typical[0], min(predicted_s, 2.0 * batch.duration_s))
         weight = trust / scale_s**2
         self._remember(weight, seen)
         self._estimate()
@@ -158,6 +159,8 @@ class BatchModel:
         """Solve for o, k and s in seconds of a typical batch: o, k n and s (n + m)."""
         anchor, duration_s = self._anchor(), self._typical[0]
         information = self._weigh()
+        if information is None:
+            return
         _, u, v = self._scale
         k, unit, prior = 1.0 / self.noise**2, 1.0 / duration_s**2, self._prior_information()
         wanted = (
@@ -172,8 +175,11 @@ class BatchModel:
             self._anchored = self._theta
         self._forget_scanning()
 
-    def _weigh(self) -> Matrix:
-        """What is known about o, k n and s (n + m), and the covariance of their estimates."""
+    def _weigh(self) -> Matrix | None:
+        """What is known about o, k n and s (n + m), and the covariance of their estimates.
+
+        None when rounding leaves nothing to tell: then the estimates stay as they are.
+        """
         duration_s, kept, both = self._typical
         u, v = 1.0 / max(1.0, kept), 1.0 / max(1.0, both)
         self._scale = (1.0, u, v)
@@ -186,7 +192,10 @@ class BatchModel:
             (ab, bb * u * u * k + prior[1] * unit, bc),
             (ac, bc, cc * v * v * k + prior[2] * unit),
         )
-        self._covariance = _inverse(information) or self._covariance
+        covariance = _inverse(information)
+        if covariance is None:
+            return None
+        self._covariance = covariance
         return information
 
     def _anchor(self) -> Vector:

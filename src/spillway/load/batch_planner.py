@@ -115,8 +115,9 @@ class BatchPlanner:
     def _proven(self, length_s: float) -> int:
         """What the last batch alone shows to fit: k times the tuples take at most k times as long.
 
-        That holds for every o, c and s from zero up, so an overestimated cost cannot keep batches
-        so small that nothing more is ever learned about it.
+        That holds for every o, c and s from zero up as long as no more than k times as many are
+        scanned, so an overestimated cost cannot keep batches so small that nothing more is ever
+        learned about it. When the rate jumps, the first batches may be longer by their scanning.
         """
         return int((1.0 - 2.0 * self.model.noise) * self._last_rate_per_s * length_s)
 

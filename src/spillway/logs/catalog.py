@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spillway.errors import SpillwayError, unknown_name
 
@@ -26,7 +26,7 @@ MODULES: Mapping[str, str] = {
     "kafka": "spillway.logs.kafka",
     "files": "spillway.logs.files",
 }
-_STARTED = ("synthetic", "nexmark", "replay")  # arrivals count from a start time
+STARTED = ("synthetic", "nexmark", "replay")  # arrivals count from a start time, by the clock
 
 
 def open_log(options: Mapping[str, str], schema: pa.Schema | None = None) -> Log:
@@ -35,15 +35,14 @@ def open_log(options: Mapping[str, str], schema: pa.Schema | None = None) -> Log
     `schema` is what the user asked for; None takes the log's own columns. Whether the two agree
     is checked by `columns()`, which raises SpillwayError with the column's name.
     """
-    module = import_module(MODULES[source_of(options)])
-    log: Log = module.open_log(options, schema)
+    log: Log = _module(source_of(options)).open_log(options, schema)
     return log
 
 
 def pinned(options: Mapping[str, str], now_s: float) -> dict[str, str]:
     """The options with everything fixed that a later making of the log must find unchanged."""
     fixed = dict(options)
-    if source_of(options) in _STARTED:
+    if source_of(options) in STARTED:
         fixed.setdefault("start", repr(float(now_s)))
     return fixed
 
@@ -52,8 +51,20 @@ def options_of(source: str) -> Mapping[str, str]:
     """The options of a log and what they mean, apart from names that begin with `kafka.`."""
     if source not in MODULES:
         raise unknown_name("log", source, MODULES)
-    known: Mapping[str, str] = import_module(MODULES[source]).OPTIONS
+    known: Mapping[str, str] = _module(source).OPTIONS
     return known
+
+
+def _module(source: str) -> Any:
+    try:
+        return import_module(MODULES[source])
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("spillway"):
+            raise
+        raise SpillwayError(
+            f"log '{source}' needs the package of module '{error.name}', which is not installed:"
+            f" pip install 'spillway[{source}]'"
+        ) from None
 
 
 def source_of(options: Mapping[str, str]) -> str:

@@ -12,7 +12,8 @@ from pydantic_core import ErrorDetails
 
 from spillway.errors import SpillwayError, unknown_name
 from spillway.load.laws import LAWS
-from spillway.queries.flow import Flow, Part, Query
+from spillway.plants.spark.option_names import require_known
+from spillway.queries.flow import Flow, Part, Query, Stream
 from spillway.queries.instances import template_of
 
 Location = tuple[str | int, ...]
@@ -134,10 +135,21 @@ def problems_of(flow: Flow) -> Iterator[tuple[Location, str]]:
         if query.class_name not in flow.classes:
             problem = unknown_name("class", query.class_name, flow.classes)
             yield ("queries", name, "class"), f"queries.{name}.class: {problem}"
+    for name, stream in flow.streams.items():
+        yield from _option_problems(name, stream)
     for name, service_class in flow.classes.items():
         if service_class.manager not in LAWS:
             problem = unknown_name("load manager", service_class.manager, LAWS)
             yield ("classes", name, "manager"), f"classes.{name}.manager: {problem}"
+
+
+def _option_problems(name: str, stream: Stream) -> Iterator[tuple[Location, str]]:
+    if stream.source is None:
+        return
+    try:
+        require_known({"source": stream.source, **dict.fromkeys(stream.options, "")})
+    except SpillwayError as error:
+        yield ("streams", name, "options"), f"streams.{name}.options: {error}"
 
 
 def _template_problems(name: str, query: Query) -> Iterator[tuple[Location, str]]:

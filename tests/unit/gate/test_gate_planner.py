@@ -7,7 +7,7 @@ from toy import ToyLog, ToySpark, make
 from spillway.clock import ManualClock
 from spillway.errors import SpillwayError
 from spillway.gate.ledger import audit
-from spillway.gate.offsets import SENTINEL, decode
+from spillway.gate.offsets import SENTINEL, Offset, decode
 from spillway.plants.spark.ledger_files import audits
 
 
@@ -181,9 +181,17 @@ def test_a_dry_run_counts_what_would_have_been_skipped(log: ToyLog, clock: Manua
     assert cut[-1].totals.shed == 0
     assert any(10_000 < batch.rule.would_keep_ppm < 990_000 for batch in cut)
     for batch in cut:
-        kept = int(batch.rule.reason.split("keeps ")[1].split()[0])
-        share = kept / batch.offered_tuples
-        assert batch.rule.would_keep_ppm == pytest.approx(1e6 * share, rel=0.01, abs=1)
+        kept, waiting = map(int, batch.rule.reason.split("keeps ")[1].split(" of "))
+        assert batch.rule.would_keep_ppm == pytest.approx(1e6 * kept / waiting, rel=0.01, abs=1)
+
+
+def test_a_dry_run_keeps_to_the_bounds_of_a_batch(log: ToyLog, clock: ManualClock) -> None:
+    log.rate_per_s = 50_000.0
+    planner, _ = make(log, clock, dry_run="true", startingOffsets="earliest", max_batch="20000")
+    clock.advance(600.0)  # thirty million wait
+    sizes = [batch.offered_tuples for batch in ToySpark(planner, clock).batches(8)]
+    assert sizes[:3] == [0, 10_000, 20_000]
+    assert all(10_000 <= size <= 20_000 for size in sizes[3:])
 
 
 def test_a_floor_is_never_broken(log: ToyLog, clock: ManualClock) -> None:
@@ -269,3 +277,32 @@ def test_a_start_in_another_log_is_refused(
     clock.advance(10.0)
     with pytest.raises(SpillwayError, match=said):
         make(log, clock, topic="clicks", startingOffsets=text)[0].latest(dict(SENTINEL))
+
+
+def takes_nothing(batch: Offset | None) -> bool:
+    return batch is None or batch.offered_tuples == 0
+
+
+def test_a_log_that_was_made_anew_ends_the_query_and_a_lagging_one_does_not(
+    log: ToyLog, clock: ManualClock
+) -> None:
+    spark = ToySpark(make(log, clock)[0], clock)
+    spark.batches(10)
+    log.limit = 10
+    assert takes_nothing(spark.batch())
+    clock.advance(20.0)
+    assert takes_nothing(spark.batch())
+    clock.advance(20.0)
+    with pytest.raises(SpillwayError, match=r"partition 0 of the log ends at 10, .* checkpoint"):
+        spark.batch()
+
+
+def test_a_log_that_comes_back_goes_on(log: ToyLog, clock: ManualClock) -> None:
+    spark = ToySpark(make(log, clock)[0], clock)
+    spark.batches(10)
+    for _ in range(3):
+        log.limit = 10
+        assert takes_nothing(spark.batch())
+        clock.advance(25.0)
+        log.limit = 2**60
+        assert not takes_nothing(spark.batch())

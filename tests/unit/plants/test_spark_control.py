@@ -247,3 +247,19 @@ def test_a_fixed_share_is_obeyed_by_a_spared_class_as_well() -> None:
     spark.classes["gold"].spared = True
     spark.classes["gold"].can_be_spared = False
     assert spark.answer(report()).action is None
+
+
+def test_the_gates_of_one_query_need_one_slot() -> None:
+    clock = ManualClock()
+    spark = plant(clock, at_gate=True, slots=1)
+    left = replace(report(gate="q/left"), joint="q", backlog=waiting(5))
+    right = replace(report(gate="q/right"), joint="q", backlog=waiting(5))
+    other = replace(report(gate="other/s"), backlog=waiting(5))
+    for _ in range(3):
+        assert spark.answer(left).may_start
+        assert spark.answer(replace(right, joined=True)).may_start
+        assert not spark.answer(other).may_start  # the query's batch runs
+        spark.answer(replace(right, joined=True, backlog=Backlog()))  # nothing more on this side
+        assert not spark.answer(other).may_start
+    spark.leave("q/right")
+    assert spark.answer(other).may_start

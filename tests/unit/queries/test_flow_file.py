@@ -43,6 +43,7 @@ def test_a_good_flow_is_read_with_its_defaults(tmp_path: Path) -> None:
         ("source: synthetic", "source: kafak", ["flow.yaml:2", "ticks.source", "mean 'kafka'"]),
         ("type: parquet", "type: paquet", ["flow.yaml:9", "all_ticks.sink", "mean 'parquet'"]),
         ("priority: 6", "manager: alomo", ["flow.yaml:4", "alomo", "did you mean 'aloma'"]),
+        ("rate: 1000", "rat: 1000", ["flow.yaml:2", "ticks.options", "did you mean 'rate'"]),
         ("streams:", "streams: [", ["flow.yaml", "is not YAML"]),
     ],
 )

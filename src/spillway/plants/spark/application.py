@@ -33,6 +33,7 @@ from spillway.plants.spark.instances import fused_frame
 from spillway.plants.spark.losses import LossWatch
 from spillway.plants.spark.monitor import BatchProgress, ProgressMonitor
 from spillway.plants.spark.pools import batches_in_flight, task_slots
+from spillway.plants.spark.restarts import Restarts, cause_of, is_ours
 from spillway.plants.spark.watermarks import with_watermark
 from spillway.ports import LoadManager
 from spillway.queries import sinks
@@ -44,8 +45,6 @@ from spillway.queries.instance_store import InstanceStore
 from spillway.queries.instances import open_store, template_of
 from spillway.queries.sql import streams_of
 
-MAX_RESTARTS = 5  # of one query within RESTART_WINDOW_S; then the flow gives it up
-RESTART_WINDOW_S = 300.0
 STOP_WAIT_S = (
     10.0  # for batches in flight; a longer one is cut short and replayed at the next start
 )
@@ -103,7 +102,7 @@ class Application:
         self.templates = {n: template_of(n, q) for n, q in flow.queries.items() if q.template}
         self._queries: dict[str, StreamingQuery] = {}
         self._schemas: dict[str, str] = {}  # of what the queries write into folders, by query
-        self._restarts_s: dict[str, list[float]] = {name: [] for name in flow.queries}
+        self._restarts = Restarts()
         self._stopping = threading.Event()
         self._lock = threading.Lock()
         self._make_control()
@@ -208,20 +207,16 @@ class Application:
                 self._restart(name, query)
 
     def _restart(self, name: str, ended: StreamingQuery) -> None:
-        now_s = self._clock.now_s()
-        reason = str(ended.exception() or "ended without an error").splitlines()[0]
-        recent = [t for t in self._restarts_s[name] if now_s - t < RESTART_WINDOW_S]
-        if len(recent) >= MAX_RESTARTS:
-            raise SpillwayError(
-                f"query '{name}' ended {len(recent)} times within {RESTART_WINDOW_S:.0f} s"
-                f" and is not restarted again; its last error: {reason}"
-            )
-        self._restarts_s[name] = [*recent, now_s]
-        self.journal.event(now_s, "restarted", query=name, error=reason)
-        self._queries[name] = self._start_query(name)
+        now_s, error = self._clock.now_s(), str(ended.exception() or "ended without an error")
+        cause = cause_of(error)
+        if is_ours(error) and ended.lastProgress is None and not self._restarts.counts[name]:
+            raise SpillwayError(f"query '{name}' does not start: {cause}")
+        if self._restarts.due(name, now_s, cause):
+            self.journal.event(now_s, "restarted", query=name, error=cause)
+            self._queries[name] = self._start_query(name)
 
     def restarts(self, name: str) -> int:
-        return len(self._restarts_s[name])
+        return self._restarts.counts[name]
 
     def result(self, name: str) -> DataFrame:
         """What a query computes from its gates; not started."""

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,9 @@ class Archive:
         if self._path.exists():
             _cut_torn_line(self._path)
             for line in self._path.read_text().splitlines():
-                record = json.loads(line)
-                self._last[record["gate"], record["began_us"]] = record["seq"]
+                with suppress(ValueError, KeyError, TypeError):  # damaged: the audit says so
+                    record = json.loads(line)
+                    self._last[record["gate"], record["began_us"]] = record["seq"]
         self._opened = True
 
     def _flush(self) -> None:

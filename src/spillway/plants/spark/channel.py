@@ -45,6 +45,12 @@ class GateReport:
     least_cost_s: float = 0.0  # what c is at least
     reason: str = ""  # of the decision that the gate made last
     wait_s: float = 0.0  # how long the answer may be held back until this gate may start
+    joint: str | None = None  # the gates of one query have one name, one batch and one slot
+    joined: bool = False  # another gate of the query has got the slot for this batch
+
+    @property
+    def slot(self) -> str:
+        return self.joint or self.gate
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -102,24 +102,26 @@ class SparkPlant:
         return {}
 
     def _may_start(self, report: GateReport, state: ClassState) -> bool:
+        if report.joined:
+            return True
         busy_s = sum(batch.duration_s for batch in report.batches)
         if report.backlog.pending_tuples == 0:
-            self._dispatcher.finished(report.gate, busy_s)
+            self._dispatcher.finished(report.slot, busy_s)
             return True  # an empty batch (a heartbeat) costs no slot
         now_s = self._clock.now_s()
-        held_s = self._last_start_s.get(report.gate, 0.0) + state.interval_s - now_s
+        held_s = self._last_start_s.get(report.slot, 0.0) + state.interval_s - now_s
         if held_s > 0.0:
-            self._dispatcher.finished(report.gate, busy_s)
+            self._dispatcher.finished(report.slot, busy_s)
             time.sleep(min(held_s, report.wait_s))
             if held_s > report.wait_s:
                 return False
             busy_s = 0.0
         left_s = max(0.0, report.wait_s - max(0.0, held_s))
         granted = self._dispatcher.request(
-            report.gate, report.class_name, _output_rate(report), left_s, busy_s
+            report.slot, report.class_name, _output_rate(report), left_s, busy_s
         )
         if granted:
-            self._last_start_s[report.gate] = self._clock.now_s()
+            self._last_start_s[report.slot] = self._clock.now_s()
         return granted
 
     def loads(self, class_name: str) -> tuple[GateLoad, ...]:
@@ -144,7 +146,7 @@ class SparkPlant:
     def _rate_per_s(self, report: GateReport) -> float:
         """A gate with pending tuples asks at every poll; silent and idle means none."""
         silent = self._clock.now_s() - report.time_s > RATE_MEMORY_S
-        if silent and not self._dispatcher.is_running(report.gate):
+        if silent and not self._dispatcher.is_running(report.slot):
             return 0.0
         return self.classes[report.class_name].rates_per_s.get(report.gate, 0.0)
 
@@ -154,11 +156,12 @@ class SparkPlant:
 
     def leave(self, gate: str) -> None:
         with self._lock:
-            self._last_report.pop(gate, None)
-            self._last_start_s.pop(gate, None)
+            last = self._last_report.pop(gate, None)
+            slot = gate if last is None else last.slot
+            self._last_start_s.pop(slot, None)
             for state in self.classes.values():
                 state.kept_share.leave(gate)
-        self._dispatcher.leave(gate)
+        self._dispatcher.leave(slot)
 
     def observe(self) -> Iterator[Measurement]:
         now_s = self._clock.now_s()

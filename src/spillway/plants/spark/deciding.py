@@ -23,6 +23,8 @@ from spillway.plants.spark.channel import ChannelClient, Directive, GateReport
 from spillway.plants.spark.options import GateOptions
 from spillway.plants.spark.own_control import OwnControl, delay_of
 
+_UNREPORTED_KEPT = 100  # of the batches that ended while the loop did not answer
+
 Ask = Callable[[GateReport], Directive | None]
 
 
@@ -64,25 +66,32 @@ class Decider:
         if costs is None or costs.kept_s <= 0.0 or self._gate.manager == "none":
             return None
         room_s = self.target.delay_s - costs.fixed_s
-        return max(self._gate.first_batch, int(room_s / (costs.kept_s + costs.scanned_s)))
+        fits = int(room_s / (costs.kept_s + costs.scanned_s))
+        return max(self._gate.first_batch, self._control.cheap_tuples, fits)
 
     def batch_ended(self, offset: Offset, record: BatchRecord) -> None:
         delay_s = delay_of(offset, record.ended_s, self.target)
         self._control.batch_ended(record, delay_s)
         if self._ask is not None:
-            self._unreported.append(record)
+            self._unreported = [*self._unreported[1 - _UNREPORTED_KEPT :], record]
             if delay_s is not None:
-                self._delays.append((delay_s, record.kept_tuples))
+                delay = (delay_s, record.kept_tuples)
+                self._delays = [*self._delays[1 - _UNREPORTED_KEPT :], delay]
 
-    def rest(self, previous: Offset, name: str) -> None:
+    def rest(self, previous: Offset, *, joined: bool = False) -> None:
         """Nothing waits: tell the loop that the last batch has ended, once."""
         if self._unreported:
-            self._consult(previous, name, Backlog(), 0.0)
+            self._consult(previous, Backlog(), 0.0, joined)
 
-    def may_start(self, previous: Offset, name: str, arrivals: Arrivals, wait_s: float) -> bool:
-        """Ask the control loop for this gate's turn, for at most `wait_s`."""
+    def may_start(
+        self, previous: Offset, arrivals: Arrivals, wait_s: float, *, joined: bool = False
+    ) -> bool:
+        """Ask the control loop for this gate's turn, for at most `wait_s`.
+
+        `joined`: another gate of the query has got it for the batch of this trigger.
+        """
         backlog = arrivals.backlog(self._clock.now_s(), self.target)
-        self._directive = self._consult(previous, name, backlog, wait_s)
+        self._directive = self._consult(previous, backlog, wait_s, joined)
         return self._directive is None or self._directive.may_start
 
     def choose(self, previous: Offset, arrivals: Arrivals, *, growing: bool = False) -> Choice:
@@ -139,7 +148,7 @@ class Decider:
         return Choice(wish=Wish(kept_tuples=kept, least_fraction=0.0, reason=reason), fresh=True)
 
     def _consult(
-        self, previous: Offset, name: str, backlog: Backlog, wait_s: float
+        self, previous: Offset, backlog: Backlog, wait_s: float, joined: bool
     ) -> Directive | None:
         if self._ask is None:
             return None
@@ -147,7 +156,7 @@ class Decider:
         delay_s = sum(d * n for d, n in self._delays) / completed if completed else None
         directive = self._ask(
             GateReport(
-                gate=name,
+                gate=previous.gate,
                 class_name=self._gate.class_name,
                 time_s=self._clock.now_s(),
                 offered_tuples=totals.admitted + totals.shed + backlog.pending_tuples,
@@ -162,6 +171,8 @@ class Decider:
                 least_cost_s=self._control.least_cost_s,
                 reason=previous.rule.reason,
                 wait_s=wait_s,
+                joint=self._gate.joint,
+                joined=joined,
             )
         )
         if directive is not None:

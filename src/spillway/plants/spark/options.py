@@ -12,44 +12,7 @@ from spillway.gate.shedders.selection import Selection
 from spillway.gate.split import Split
 from spillway.logs import options as typed
 from spillway.model import Target, parse_duration_s
-
-MEANINGS: Mapping[str, str] = {
-    "delay": "delay target with an optional statistic: '2s' (mean), 'p95 2s', 'p99 300ms'",
-    "manager": "load manager: predictive (default), none, fixed, aloma, ...",
-    "manager.NAME": "a number that the load manager takes, such as manager.keep_fraction",
-    "period": "control period of the period laws; default 1s",
-    "policy": "which tuples go: uniform (default) or fresh",
-    "shedder": "uniform (default), key, utility, windows or strata",
-    "key": "column of the keys that stay or go as a whole (key), or of the groups (strata)",
-    "utility": "shedder utility: expression over columns; the tuples of least value go first",
-    "window": "shedder windows: length of the query's tumbling window of event time",
-    "epoch": "shedder key: how long the same keys stay; default 1m",
-    "min_keep": "never keep less than this fraction of what a batch consumes; 0 to 1, default 0",
-    "dry_run": "decide and record, drop nothing; default false",
-    "weight": "add column _weight, 1 / the chance that the tuple was kept; default false",
-    "place": "add column _place, the tuple's number among all that were consumed; default false",
-    "kept_from": "shedder windows: add column _kept_from, since when all stayed; default false",
-    "masks": "query:ppm,... of a fused plan; adds _queries, bit k set where query k sees the row",
-    "split": "shared:cost,query:cost:weight,...; adds _queries, masks by what is cheapest to drop",
-    "instances": "file with a template's instances; adds column _version, set by `spillway run`",
-    "heartbeat": "event-time column; adds _heartbeat and rows that move the watermark when quiet",
-    "quiet": "how long a stream must be silent before a heartbeat; default the delay target",
-    "parallelism": "input partitions of a batch; default the number of cores",
-    "first_batch": "tuples of the first batch, before any cost is known; default 10000",
-    "max_batch": "most tuples that a batch keeps, whatever the load manager says; default none",
-    "poll": "how long one trigger waits for tuples at most; default 1s",
-    "startingoffsets": "first start: latest (default), earliest, or JSON {topic: {partition: n}}",
-    "failondataloss": "stop when the log dropped unread tuples, else count them; default false",
-    "seed": "seed of the sampling; default 0",
-    "ledger": "file to which finished batches are archived; default in `checkpoint`, else none",
-    "checkpoint": "Spark's checkpoint folder of this query, when it is on a local disk",
-    "trigger": "interval of a processing-time trigger; needs `checkpoint`",
-    "joint": "a name shared by the gates of one query, so that they decide together",
-    "channel": "socket of the control loop; set by `spillway run`",
-    "class": "service class of the query; default 'default'",
-    "gate": "name of this gate in the journal; default a random one",
-    "schema": "columns as DDL, for logs without a schema of their own (in place of .schema())",
-}
+from spillway.plants.spark.option_names import lowered
 
 NEVER_UNREAD = 1e-6  # a min_keep with which no range is skipped unread
 
@@ -166,7 +129,3 @@ def _default_ledger(checkpoint: str | None) -> str | None:
 def _law_parameters(given: Mapping[str, str]) -> dict[str, float]:
     names = [name for name in given if name.startswith("manager.")]
     return {name.removeprefix("manager."): typed.number(given, name, 0.0) for name in names}
-
-
-def lowered(options: Mapping[str, str]) -> dict[str, str]:
-    return {name.lower(): value for name, value in options.items()}

@@ -16,7 +16,7 @@ from spillway.clock import Clock, WallClock
 from spillway.errors import SpillwayError
 from spillway.gate.arrivals import Arrivals
 from spillway.gate.offsets import Offset, decode, encode, is_sentinel
-from spillway.gate.pacing import Pace, Wish, bounded, freshest
+from spillway.gate.pacing import Pace, Wish, bounded, dry, freshest
 from spillway.gate.planning import Settings, Waiting, heartbeat, next_offset, survey
 from spillway.gate.rules import Rule, seen_tuples
 from spillway.logs import catalog
@@ -32,6 +32,7 @@ from spillway.ports import Log, Span
 from spillway.queries.instance_store import InstanceStore
 
 _SHORTEST_NAP_S = 0.002
+_SHORT_S = 30.0  # a log that ends below our position for so long will not come back
 _LONGEST_NAP_S = 0.02
 
 _IDENTITY = ("source", "topic", "path")  # what may not change under a checkpoint
@@ -83,6 +84,7 @@ class Planner:
         self._running: _Running | None = None
         self._completed_seq: int | None = None
         self._growing = False  # the last batch was smaller than wished, not having been tried yet
+        self._short_since_s: float | None = None  # the log has ended below our position
         self._frozen: tuple[Span, ...] | None = None  # extent at the start of an AvailableNow run
         self._busy_s = elapsed()  # when the last batch was planned
 
@@ -220,11 +222,11 @@ class Planner:
                 if self._frozen is not None:
                     return self._plan(previous, waiting)
                 if self._decider.may_start(
-                    previous, previous.gate, waiting.arrivals, max(0.0, left_s)
+                    previous, waiting.arrivals, max(0.0, left_s), joined=self._joined()
                 ):
                     return self._plan(previous, self._survey(previous))  # more came while it waited
             else:
-                self._decider.rest(previous, previous.gate)
+                self._decider.rest(previous, joined=self._joined())
                 if self._frozen is None and self._is_quiet(previous):
                     return heartbeat(previous, self._clock.now_s())
                 if self._joint is not None and self._joint.pending(self._clock.now_s()):
@@ -234,11 +236,16 @@ class Planner:
             self._sleep(nap_s)
             nap_s = min(_LONGEST_NAP_S, 1.5 * nap_s)
 
+    def _joined(self) -> bool:
+        """Whether another gate of the query has planned its part of this batch."""
+        return self._joint is not None and self._joint.share(self._elapsed()) is not None
+
     def _survey(self, previous: Offset) -> Waiting:
         assert self._log is not None
         extent = self._frozen or self._log.extent(self._clock.now_s())
         if self._frozen == ():
             self._frozen = extent
+        self._require_reached(previous, extent)
         waiting = survey(previous, extent, self._log.arrivals)
         if waiting.lost_tuples > 0 and self._gate.fail_on_data_loss:
             raise SpillwayError(
@@ -246,6 +253,23 @@ class Planner:
                 " 'failOnDataLoss' is true; set it to false to count them as shed and go on"
             )
         return waiting
+
+    def _require_reached(self, previous: Offset, extent: tuple[Span, ...]) -> None:
+        """A lagging replica may end below our position for a moment, a new topic does for good."""
+        reached = {s.partition: s.stop for s in previous.stretches}
+        short = [span for span in extent if span.stop < reached.get(span.partition, 0)]
+        if not short or self._options["source"] in catalog.STARTED:
+            self._short_since_s = None
+            return
+        if self._short_since_s is None:
+            self._short_since_s = self._elapsed()
+        if self._elapsed() - self._short_since_s > _SHORT_S:
+            first = short[0]
+            raise SpillwayError(
+                f"partition {first.partition} of the log ends at {first.stop}, but this checkpoint"
+                f" has read up to {reached[first.partition]}: it was cut short or made anew; start"
+                " with a new checkpoint"
+            )
 
     def _is_quiet(self, previous: Offset) -> bool:
         """An empty batch after the last one with tuples lets its watermark take effect.
@@ -268,6 +292,8 @@ class Planner:
             reason = f"{cut.reason}; the log dropped {waiting.lost_tuples} tuples unread"
             cut = replace(cut, reason=reason)
         cut, settings = freshest(cut) if choice.fresh else cut, self._settings
+        if settings.dry_run:
+            cut = dry(cut, pace)
         if self._gate.split is not None and self._frozen is None:
             spending = self._gate.split.spend(cut.fraction)
             reason = f"{cut.reason}; {spending.reason}"

@@ -1,6 +1,7 @@
 """The columns of the gate, and the rows of a slice in exactly those columns."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ _OURS = {
     PLACE: LongType(),
     KEPT_FROM: TimestampType(),
 }
+_LOOK_BACK = 100  # positions in which a heartbeat looks for the last tuple
 
 
 def spark_schema(options: Mapping[str, str], gate: GateOptions) -> StructType | str:
@@ -124,10 +126,13 @@ class Rows:
         """One row without values whose event time has moved on as long as the stream was quiet.
 
         The last tuple's event time plus the time since its arrival; before the first tuple, the
-        time of the heartbeat itself.
+        time of the heartbeat itself. Where the last tuples cannot be read, no row: a watermark
+        that jumps to the wall clock would make later tuples late.
         """
         assert part.beats_us is not None
         known = [last for s in part.stretches if (last := self._last(s, log)) is not None]
+        if not known and any(s.stop > 0 for s in part.stretches):
+            return
         event_us = part.beats_us
         if known:
             arrival_us, last_event_us = max(known)
@@ -138,14 +143,18 @@ class Rows:
         yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _last(self, stretch: Stretch, log: Log) -> tuple[int, int] | None:
-        """(arrival, event time) of a partition's last consumed tuple, in microseconds."""
-        if stretch.stop == 0:
-            return None
-        span = Span(partition=stretch.partition, start=stretch.stop - 1, stop=stretch.stop)
-        for batch in log.read(span, None):
-            if batch.num_rows and (event_us := _us(batch.column(self._event_time))) is not None:
-                return _us(batch.column(ARRIVAL)) or 0, event_us
-        return None
+        """(arrival, event time) of a partition's last consumed tuple, in microseconds.
+
+        The last position may hold none (a transaction's marker, a malformed record).
+        """
+        start = max(0, stretch.stop - _LOOK_BACK)
+        span, last = Span(partition=stretch.partition, start=start, stop=stretch.stop), None
+        with suppress(SpillwayError):  # the log has dropped them
+            for batch in log.read(span, None) if stretch.stop > 0 else ():
+                timed = batch.filter(batch.column(self._event_time).is_valid())
+                if timed.num_rows:
+                    last = _us(timed.column(ARRIVAL)), _us(timed.column(self._event_time))
+        return last
 
     def _places(self, part: Slice, span: Span, wanted: Any) -> Any:
         """Where rows are missing in the log, later ones take their places: only spans are used."""
@@ -168,9 +177,9 @@ class Rows:
         return column if column.type == field.type else column.cast(field.type)
 
 
-def _us(column: Any) -> int | None:
-    value = column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())[-1].as_py()
-    return None if value is None else int(value)
+def _us(column: Any) -> int:
+    """The last value, in microseconds."""
+    return int(column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())[-1].as_py())
 
 
 def _chunks(stretch: Stretch, part: Slice) -> Iterator[tuple[Span, Any, int]]:

@@ -18,7 +18,8 @@ from spillway.gate.offsets import SENTINEL
 from spillway.logs import catalog
 from spillway.logs.dead_letters import default_place
 from spillway.plants.spark.closed_sockets import pass_over_closed_sockets
-from spillway.plants.spark.options import GateOptions, lowered
+from spillway.plants.spark.option_names import lowered, require_known
+from spillway.plants.spark.options import GateOptions
 from spillway.plants.spark.rows import HEARTBEAT, Rows, asked_columns, spark_schema
 from spillway.plants.spark.slices import Slice, heartbeat_slice, slices
 
@@ -40,9 +41,11 @@ class Spillway(DataSource):
         return "spillway"
 
     def schema(self) -> StructType | str:
+        require_known(self.options)
         return spark_schema(self.options, GateOptions.parse(self.options))
 
     def streamReader(self, schema: StructType) -> "Gate":  # noqa: N802
+        require_known(self.options)
         return Gate(dict(self.options), schema)
 
 

@@ -55,10 +55,19 @@ def _positions(text: str, topic: str | None) -> int | dict[int, int]:
 
 def starting_offsets(logged: Any, topic: str) -> dict[str, dict[str, int]]:
     """The `startingOffsets` that go on where a logged offset of a gate or of Spark's ends."""
-    if not isinstance(logged, dict):
-        raise SpillwayError(f"offset {logged!r} is neither a gate's nor of Spark's Kafka source")
-    if "began_us" not in logged:
+    if isinstance(logged, dict) and "began_us" not in logged and _is_sparks(logged):
         return logged
+    if not isinstance(logged, dict) or "began_us" not in logged:
+        raise SpillwayError(f"offset {logged!r} is neither a gate's nor of Spark's Kafka source")
     offset = decode(logged)
     name = topic or offset.pinned.get("topic", "topic")
     return {name: {str(s.partition): s.stop for s in offset.stretches}}
+
+
+def _is_sparks(logged: dict[str, Any]) -> bool:
+    """{topic: {partition: position}}"""
+    return all(
+        isinstance(partitions, dict)
+        and all(name.isdigit() and isinstance(at, int) for name, at in partitions.items())
+        for partitions in logged.values()
+    )
