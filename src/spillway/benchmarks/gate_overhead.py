@@ -4,6 +4,7 @@ The two take turns, a few batches each, so that drift of the machine falls on bo
 times are paired by turn; the interval is a bootstrap over the turns.
 """
 
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -22,6 +23,7 @@ BATCH_TUPLES = 400_000
 # Many short turns: the same work takes a tenth more or less from one start of a query to the next.
 TURN_BATCHES = 16
 SKIPPED = 5  # of every turn: the query has just started again
+MOST = 1.03  # of a bare source's batch time
 SMALL_BATCH_TUPLES = 2000  # next to nothing: what remains is the fixed price
 NEW_JVM_WARM_S, NEW_JVM_MEASURED_S = (
     45.0,
@@ -60,7 +62,18 @@ def run(setup: BenchSetup) -> BenchReport:
     return BenchReport(
         results=results | {"small_windowed_batch": settings},
         tables=(_table(results), _settings_table(settings)),
+        failures=tuple(_missed(results)),
     )
+
+
+def _missed(results: dict[str, Any]) -> Iterator[str]:
+    for name, row in results.items():
+        ratio = row["batch_time_ratio"]
+        if ratio["ratio"] > MOST:
+            yield (
+                f"{name}: batches take {ratio['ratio']:.3f} ({ratio['low']:.3f} to"
+                f" {ratio['high']:.3f}) of the bare source's: asked for {MOST} at most"
+            )
 
 
 def _sources() -> dict[str, Source]:

@@ -19,6 +19,7 @@ from spillway.plants.spark.delays import DeliveredBatch, delivered, summarise
 
 TARGET = Target(delay_s=2.0)
 QUICK_LAWS = ("predictive", "aloma")
+JUDGED = "predictive"
 PHASE_S = 30.0
 WITHIN = 1.1  # back at the target: no more than this factor of it, and staying there
 WINDOW_S = 5.0  # over so long a delay is averaged
@@ -38,7 +39,13 @@ def run(setup: BenchSetup) -> BenchReport:
                 results.setdefault(law, {})[name] = case(bench, law, capacity)
     finally:
         bench.close()
-    return BenchReport(results=results, tables=(_table(results),))
+    failures = [
+        f"{JUDGED}: {case}, {phase}: not back at the target within {PHASE_S:.0f} s"
+        for case, phases in results[JUDGED].items()
+        for phase, seen in phases.items()
+        if seen["settled_after_s"] is None
+    ]
+    return BenchReport(results=results, tables=(_table(results),), failures=tuple(failures))
 
 
 def _rate(bench: Bench, law: str, capacity: float) -> dict[str, Any]:

@@ -11,7 +11,6 @@ _ZERO: Vector = (0.0, 0.0, 0.0)
 _FORGETTING = 0.95  # a memory of about twenty batches: follows the JVM's warm-up
 SHORTEST_S = 1e-6  # a batch that took less was not measured
 OUTLIER = 2.5  # standard deviations; what lies beyond counts as this far
-_SURELY = 2.0  # standard deviations of an estimate
 _CHEAP = 0.1  # of the fixed price
 _STREAK = 3  # so many outliers on one side in a row are a change, not a pause
 _CHANGE_KEEPS = 0.05  # of what was learned before a change
@@ -76,7 +75,9 @@ class BatchModel:
     @property
     def least_cost_s(self) -> float:
         """The smallest c that the batches so far do not speak against: two standard deviations."""
-        return max(0.0, self.cost_s - _SURELY * self._cost_doubt_s())
+        (_, u, v), (_, (_, kk, ks), (_, _, ss)) = self._scale, self._covariance
+        variance = kk * u * u + 2.0 * ks * u * v + ss * v * v
+        return max(0.0, self.cost_s - 2.0 * math.sqrt(max(0.0, variance)))
 
     @property
     def scan_s(self) -> float:
@@ -98,20 +99,8 @@ class BatchModel:
         return math.sqrt(max(0.0, p[0][0] + p[1][1] * y * y + p[2][2] * z * z + 2.0 * cross))
 
     def cheap_tuples(self) -> int:
-        """So many tuples surely take next to nothing beside the fixed price.
-
-        Surely: like batches do not tell o from c n, and a batch that keeps too many because o is
-        thought to be large looks just like the one before.
-        """
-        if not self.known:
-            return 0
-        overhead_s = self.overhead_s - _SURELY * math.sqrt(max(0.0, self._covariance[0][0]))
-        cost_s = self.cost_s + _SURELY * self._cost_doubt_s()
-        return int(_CHEAP * max(0.0, overhead_s) / cost_s)
-
-    def _cost_doubt_s(self) -> float:
-        (_, u, v), (_, (_, kk, ks), (_, _, ss)) = self._scale, self._covariance
-        return math.sqrt(max(0.0, kk * u * u + 2.0 * ks * u * v + ss * v * v))
+        """So many tuples take next to nothing beside the fixed price."""
+        return int(_CHEAP * self.overhead_s / self.cost_s) if self.known else 0
 
     def learn(self, batch: BatchRecord) -> None:
         if batch.kept_tuples <= 0 or not batch.duration_s > SHORTEST_S:

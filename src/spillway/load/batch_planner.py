@@ -14,6 +14,7 @@ _PEAK_MEMORY = 0.995  # per batch
 _AIM = 0.98  # of the target: noise would put every second window above it
 _ERROR_LIMIT = 0.3  # of the target: one pause must not move the correction far
 _CORRECTION_RANGE = (-0.4, 0.15)
+_FEWER = 4  # times fewer in every second batch that is hopeless
 _PACE_GAIN = 0.3  # of a surprise, in the factor between what batches take and what is predicted
 _PACE_RANGE = (0.25, 4.0)
 
@@ -47,13 +48,15 @@ class BatchPlanner:
     so far, and the uncertainty of the estimates counts as time that is needed.
 
     Impossible. Where not even the fixed price fits, shedding saves next to nothing: as many tuples
-    are kept as surely take no more than a tenth of it.
+    are kept as take a tenth of it. Every second batch keeps fewer: an o that is only thought to be
+    too long shows between batches of different size, and like ones would never refute it.
     """
 
     def __init__(self) -> None:
         self.model = BatchModel()
         self.correction = 0.0
         self._limited = False
+        self._fewer = False  # the last hopeless batch was the smaller one
         self._peak_tuples = 0.0
         self._last_rate_per_s = 0.0  # tuples kept over duration, of the last batch
         self._pace = 1.0  # what batches take over what o, c and s predict
@@ -85,7 +88,7 @@ class BatchPlanner:
         length_s = min(room_s, wanted_s / (1.0 + _age_share(target)))
         fits = max(self._fitting(length_s / self._pace, waiting), self._proven(length_s))
         allowed = int(_LARGEST_GROWTH * max(self._peak_tuples, _FIRST_TUPLES / 2))
-        least = max(math.ceil(LEAST_KEPT * waiting), self.model.cheap_tuples())
+        least = max(math.ceil(LEAST_KEPT * waiting), self._cheap(min(allowed, fits), waiting))
         return self._planned(
             min(waiting, max(least, min(allowed, fits))),
             waiting,
@@ -100,6 +103,14 @@ class BatchPlanner:
         doubt_s = model.doubt_s(first, waiting)
         fits = (length_s - fixed_s - doubt_s) / model.cost_s
         return int(min(max(0.0, fits), float(waiting)))
+
+    def _cheap(self, fits: int, waiting: int) -> int:
+        """What is kept although it does not fit, because shedding it would save nothing."""
+        cheap = self.model.cheap_tuples()
+        if cheap <= fits or cheap >= waiting:
+            return cheap
+        self._fewer = not self._fewer
+        return max(fits, cheap // _FEWER) if self._fewer else cheap
 
     def _follow(self, batch: BatchRecord) -> None:
         """Move the pace towards what this batch took; a single pause moves it by a bounded step."""

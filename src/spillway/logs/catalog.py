@@ -63,7 +63,7 @@ def _module(source: str) -> Any:
             raise
         raise SpillwayError(
             f"log '{source}' needs the package of module '{error.name}', which is not installed:"
-            f" pip install 'spillway[{source}]'"
+            f" pip install 'spillway-spark[{source}]'"
         ) from None
 
 

@@ -67,6 +67,16 @@ class Machine:
         return float(warm * np.exp(self.noise * self.rng.standard_normal()))
 
 
+def test_where_the_fixed_price_breaks_the_target_cheap_tuples_are_kept(
+    log: ToyLog, clock: ManualClock
+) -> None:
+    log.rate_per_s = 1e6
+    planner, _ = make(log, clock, delay="100ms")
+    spark = ToySpark(planner=planner, clock=clock, fixed_s=0.12, kept_s=2e-7)
+    kept = [batch.kept_tuples() for batch in spark.batches(60)]
+    assert np.mean(kept[-20:]) > 20_000  # which take 4 ms
+
+
 def late_and_kept(
     machine: Machine, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[list[float], float]:
@@ -96,7 +106,7 @@ def late_and_kept(
     best_per_s = oracle.uniform_rate_per_s(
         machine.burst_per_s, machine.target, machine.fixed_s, machine.kept_s, machine.scanned_s
     )
-    return late, kept[settled].sum() / (ended_s[-1] - 45.0) / best_per_s
+    return late, kept[settled].sum() / (ended_s[-1] - ended_s[~settled][-1]) / best_per_s
 
 
 @pytest.mark.parametrize("first_seed", range(0, 60, 10))

@@ -96,7 +96,10 @@ def is_local(master: str) -> bool:
 
 
 def _packed() -> Path:
-    """Both packages as a zip: executors need nothing installed but PySpark, NumPy and PyArrow."""
+    """Both packages as a zip: executors need nothing installed but PySpark, NumPy and PyArrow.
+
+    And confluent-kafka, where they read Kafka.
+    """
     target = Path(tempfile.mkdtemp(prefix="spillway-")) / "spillway.zip"
     with zipfile.ZipFile(target, "w") as archive:
         for package in (spillway, pyspark_spillway):
