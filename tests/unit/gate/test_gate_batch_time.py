@@ -56,3 +56,11 @@ def test_the_ledger_goes_into_a_checkpoint_that_is_known_and_local() -> None:
     assert GateOptions.parse({"checkpoint": "s3://c"}).ledger is None
     assert GateOptions.parse({}).ledger is None
     assert GateOptions.parse({"checkpoint": "/c", "ledger": "/l"}).ledger == "/l"
+
+
+def test_a_checkpoint_may_be_a_file_uri_and_with_an_interval_it_must_be_local() -> None:
+    for given in ("file:///c", "file:/c", "/c"):
+        assert GateOptions.parse({"checkpoint": given, "trigger": "2s"}).checkpoint == "/c"
+    assert GateOptions.parse({"checkpoint": "s3://bucket/c"}).ledger is None
+    with pytest.raises(SpillwayError, match="a folder on the driver's disk"):
+        GateOptions.parse({"checkpoint": "s3://bucket/c", "trigger": "2s"})

@@ -60,12 +60,12 @@ class GateOptions:
             raise unknown_name("policy", policy, POLICIES)
         min_keep = typed.number(given, "min_keep", 0.0)
         require(0.0 <= min_keep <= 1.0, "option 'min_keep'", min_keep, "from 0 to 1")
-        checkpoint = given.get("checkpoint")
+        checkpoint = _local(given.get("checkpoint"))
         trigger = given.get("trigger")
-        if trigger is not None and checkpoint is None:
+        if trigger is not None and (checkpoint is None or "://" in checkpoint):
             raise SpillwayError(
-                "option 'trigger' needs option 'checkpoint': with a trigger interval the gate"
-                " reads the end of a batch from Spark's commit log"
+                "option 'trigger' needs option 'checkpoint' with a folder on the driver's disk: with"
+                " a trigger interval the gate reads the end of a batch from Spark's commit log"
             )
         masks = parse_shares(given.get("masks", ""))
         split = Split.parse(given["split"]) if "split" in given else None
@@ -117,6 +117,13 @@ class GateOptions:
             class_name=given.get("class", "default"),
             gate=given.get("gate"),
         )
+
+
+def _local(checkpoint: str | None) -> str | None:
+    """Spark takes a folder as a path and as a URI."""
+    if checkpoint is None or not checkpoint.startswith("file:"):
+        return checkpoint
+    return checkpoint.removeprefix("file:").replace("///", "/", 1)
 
 
 def _default_ledger(checkpoint: str | None) -> str | None:
