@@ -64,8 +64,8 @@ class GateOptions:
         trigger = given.get("trigger")
         if trigger is not None and (checkpoint is None or "://" in checkpoint):
             raise SpillwayError(
-                "option 'trigger' needs option 'checkpoint' with a folder on the driver's disk: with"
-                " a trigger interval the gate reads the end of a batch from Spark's commit log"
+                "option 'trigger' needs option 'checkpoint' with a folder on the driver's disk:"
+                " with an interval the gate reads the end of a batch from Spark's commit log"
             )
         masks = parse_shares(given.get("masks", ""))
         split = Split.parse(given["split"]) if "split" in given else None
