@@ -96,7 +96,9 @@ def committed_files(sink: Path) -> list[Path]:
 
 
 def gate(spark: SparkSession, place: Place, **options: str) -> DataFrame:
-    given = {"source": "synthetic", "rate": "20000", "ledger": str(place.ledger), **options}
+    given = {"source": "synthetic", "ledger": str(place.ledger), **options}
+    if given["source"] == "synthetic":
+        given.setdefault("rate", "20000")
     return spark.readStream.format("spillway").options(**given).load()
 
 

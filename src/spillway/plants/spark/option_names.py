@@ -71,7 +71,7 @@ def _unknown(name: str, source: str, known: set[str]) -> str:
         near = get_close_matches(name, sorted(known), n=1)
         hint = f"did you mean '{near[0]}'?" if near else "leave it out"
     return (
-        f"option '{name}' is not known to the gate nor to log '{source}': {hint};"
+        f"option '{name}' is not known to the gate nor to log '{source}' ({hint}):"
         " docs/gate.md and docs/logs.md list them"
     )
 
