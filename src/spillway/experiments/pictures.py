@@ -66,8 +66,10 @@ def lines(
 ) -> None:
     """One line per name; load managers keep their colour in every picture."""
     for name, (xs, ys) in curves.items():
-        law = name.split()[0].lower()
-        axis.plot(xs, ys, label=name, color=COLOURS.get(law), linewidth=1.3)
+        law, values = name.split()[0].lower(), np.asarray(ys, dtype=float)
+        known = np.isfinite(values)  # a period in which no batch ended has no value
+        times = np.asarray(xs, dtype=float)[known]
+        axis.plot(times, values[known], label=name, color=COLOURS.get(law), linewidth=1.3)
     if target_s is not None:
         target_line(axis, target_s)
     if log:
