@@ -42,7 +42,7 @@ class BatchModel:
     is scanned can lay the price of keeping to scanning: then keeping looks free, nothing is shed,
     and batches that shed nothing never show the error.
 
-    The moments of past batches fade by 5 % a batch; o, c and s are solved from them anew after
+    The moments of past batches fade by 5 % a batch; o, k and s are solved from them anew after
     every batch (active set: what would be negative is zero, and the others are solved again), so a
     constraint leaves no trace in the state. Where batches are too much alike to tell them
     apart, what was learned before stands. Durations are weighted by their relative error. Huber:
@@ -171,7 +171,6 @@ class BatchModel:
         """
         duration_s, kept, both = self._typical
         u, v = 1.0 / max(1.0, kept), 1.0 / max(1.0, both)
-        self._scale = (1.0, u, v)
         k, unit = 1.0 / self.noise**2, 1.0 / duration_s**2
         aa, ab, ac, bb, bc, cc = self._squares
         ab, ac, bc = ab * u * k, ac * v * k, bc * u * v * k
@@ -184,7 +183,7 @@ class BatchModel:
         covariance = _inverse(information)
         if covariance is None:
             return None
-        self._covariance = covariance
+        self._scale, self._covariance = (1.0, u, v), covariance
         return information
 
     def _anchor(self) -> Vector:

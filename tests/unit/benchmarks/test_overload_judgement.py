@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from spillway.benchmarks.calibration import Calibration, efficiency
+from spillway.benchmarks.gate_overhead import _missed as overhead_missed
 from spillway.benchmarks.overload_run import Sample, row_of
 from spillway.benchmarks.spark_overload import _missed
 from spillway.benchmarks.spark_step import PHASE_S, _settled_after_s
@@ -94,3 +95,19 @@ def test_settling_is_counted_until_the_delay_stays_at_the_target() -> None:
     assert 4.0 < seconds < 10.0
     assert _settled_after_s(phase(*calm[:-4], 5.0, 5.0, 5.0, 5.0), 100.0) is None
     assert _settled_after_s([], 100.0) is None
+
+
+def test_an_overhead_above_what_is_asked_is_a_failure() -> None:
+    def row(ratio: float) -> dict[str, dict[str, float]]:
+        return {"batch_time_ratio": {"ratio": ratio, "low": ratio - 0.02, "high": ratio + 0.02}}
+
+    [missed] = overhead_missed({"windowed": row(1.05), "stateless": row(1.03)})
+    assert "windowed: batches take 1.050 (1.030 to 1.070)" in missed
+
+
+def test_an_oracle_that_keeps_nothing_gives_no_efficiency() -> None:
+    hopeless = Calibration(fixed_s=3.0, kept_s=1e-6, scanned_s=0.0)
+    seen = Sample(batches=[batch(ended_s=1.0, delay_s=2.0)], length_s=1.0)
+    found = efficiency([seen], [(hopeless, hopeless)], RATE_PER_S, TARGET)
+    assert found["efficiency"] is None
+    assert _missed("predictive", row_of([seen], TARGET) | found, TARGET)

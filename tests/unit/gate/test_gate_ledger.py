@@ -63,6 +63,13 @@ def test_a_gap_between_batches_is_noticed(chain: list[Offset]) -> None:
     assert any("starts at" in problem for problem in problems)
 
 
+@pytest.mark.parametrize("what", ["offered", "lost"])
+def test_a_total_that_falls_is_noticed(chain: list[Offset], what: str) -> None:
+    before = replace(chain[5], totals=replace(chain[5].totals, **{what: 10**9}))
+    problems = audit([*chain[:5], before, *chain[6:]]).problems
+    assert any(f"batch 6: {what} falls from 1000000000" in problem for problem in problems)
+
+
 def test_a_line_that_is_not_what_spark_logged_is_noticed(chain: list[Offset]) -> None:
     other = replace(chain[3], planned_us=chain[3].planned_us + 1)
     assert disagreements(chain, [other]) == ("batch 3: the ledger and Spark's offset log differ",)
@@ -124,6 +131,18 @@ def test_a_damaged_line_is_named(tmp_path: Path, chain: list[Offset]) -> None:
         file.write("nonsense\n")
     with pytest.raises(SpillwayError, match="line 3"):
         read_ledger(tmp_path / "ledger")
+
+
+def test_a_damaged_line_does_not_stop_the_gate(tmp_path: Path, chain: list[Offset]) -> None:
+    path = tmp_path / "ledger"
+    write(path, chain[:2])
+    with path.open("a") as file:
+        file.write('nonsense\n{"gate": 1}\n')
+    archive = Archive(path)
+    for offset in chain[1:4]:
+        archive.add(encode(offset))
+    lines = path.read_text().splitlines()
+    assert [json.loads(line)["seq"] for line in (*lines[:2], *lines[4:])] == [0, 1, 2, 3]
 
 
 def run(*arguments: str | Path) -> tuple[int, str]:

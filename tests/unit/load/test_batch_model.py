@@ -129,6 +129,14 @@ def test_a_price_of_scanning_that_is_gone_is_unlearned_as_fast_as_any_other() ->
     assert model.duration_s(15e6, 15e6) == pytest.approx(0.27 + 2.25, rel=0.15)
 
 
+@pytest.mark.parametrize("took_s", [1e-5, 1e-3, 1e-2])
+def test_a_batch_that_was_timed_wrongly_does_not_take_over(took_s: float) -> None:
+    model = trained(noise=0.05)
+    before_s = model.duration_s(500_000, 1_000_000)
+    model.learn(record(500_000, 1_000_000, took_s))
+    assert model.duration_s(500_000, 1_000_000) > 0.7 * before_s
+
+
 # Kept, scanned (thousands) and milliseconds of the batches of a cold start: what was scanned beyond
 # what was kept was scanned while the JVM was slowest.
 COLD_START = (

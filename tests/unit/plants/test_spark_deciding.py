@@ -7,6 +7,7 @@ from spillway.gate.arrivals import Arrivals
 from spillway.gate.offsets import Offset
 from spillway.gate.rules import Rule
 from spillway.model import BatchRecord
+from spillway.plants.spark.channel import GateReport
 from spillway.plants.spark.deciding import Choice, Decider
 from spillway.plants.spark.options import GateOptions
 from spillway.ports import ArrivalCurve, Span
@@ -42,3 +43,17 @@ def test_of_a_stale_backlog_the_newest_that_meet_the_target_are_kept() -> None:
     choice = of_a_stale_backlog(0.1)
     assert choice.fresh
     assert choice.wish.kept_tuples > 1000
+
+
+def test_what_a_silent_loop_was_not_told_does_not_pile_up() -> None:
+    reports: list[GateReport] = []
+
+    def no_answer(report: GateReport) -> None:
+        reports.append(report)
+
+    decider = Decider(GateOptions.parse({"source": "toy"}), ManualClock(100.0), no_answer)
+    for number in range(500):
+        batch = BatchRecord(kept_tuples=9, scanned_tuples=9, duration_s=1.0, ended_s=float(number))
+        decider.batch_ended(BEFORE, batch)
+    decider.may_start(BEFORE, arrived(10, 99.0, 100.0), 0.0)
+    assert [batch.ended_s for batch in reports[0].batches] == list(map(float, range(400, 500)))
