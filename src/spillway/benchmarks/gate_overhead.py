@@ -5,15 +5,20 @@ times are paired by turn; the interval is a bootstrap over the turns.
 """
 
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from spillway.benchmarks.registry import Benchmark, BenchReport, BenchSetup
+from spillway.benchmarks.session_profile import (
+    PROFILE,
+    SMALL_TUPLES,
+    SPARKS_OWN,
+    Session,
+    times_in_a_new_jvm,
+)
 from spillway.benchmarks.spark_runs import Bench, Shape, Source, gate, plain, stateless, windowed
 from spillway.experiments.report import Table
 
@@ -21,14 +26,9 @@ Floats = npt.NDArray[np.float64]
 
 BATCH_TUPLES = 400_000
 # Many short turns: the same work takes a tenth more or less from one start of a query to the next.
-TURN_BATCHES = 16
+TURN_BATCHES = 30
 SKIPPED = 5  # of every turn: the query has just started again
 MOST = 1.03  # of a bare source's batch time
-SMALL_BATCH_TUPLES = 2000  # next to nothing: what remains is the fixed price
-NEW_JVM_WARM_S, NEW_JVM_MEASURED_S = (
-    45.0,
-    30.0,
-)  # Spark's own settings: seconds a batch
 SHAPES: dict[str, Shape] = {"windowed": windowed, "stateless": stateless}
 
 
@@ -132,35 +132,15 @@ def _ratio(above: Floats, below: Floats, seed: int) -> Ratio:
 
 
 def _settings_compared(rounds: int) -> dict[str, float]:
-    """A windowed batch with our session profile and with Spark's own settings, bare source.
-
-    Every session has a JVM of its own and the same warm-up: what a JVM has compiled for one
-    session would speed up the next.
-    """
-    times: dict[bool, list[float]] = {True: [], False: []}
-    for number in range(rounds):
-        for profile in (True, False) if number % 2 == 0 else (False, True):
-            with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
-                times[profile].append(process.submit(_batch_s_in_a_new_jvm, profile).result())
+    """A windowed batch with our session profile and with Spark's own settings, bare source."""
+    sessions: tuple[Session, ...] = (PROFILE, SPARKS_OWN)
+    seen = [[times_in_a_new_jvm(session).small_s for session in sessions] for _ in range(rounds)]
+    profile_s, sparks_s = np.mean(seen, axis=0).tolist()
     return {
-        "profile_batch_s": float(np.mean(times[True])),
-        "spark_defaults_batch_s": float(np.mean(times[False])),
-        "profile_ratio": float(np.mean(times[True]) / np.mean(times[False])),
+        "profile_batch_s": profile_s,
+        "spark_defaults_batch_s": sparks_s,
+        "profile_ratio": profile_s / sparks_s,
     }
-
-
-def _batch_s_in_a_new_jvm(use_profile: bool) -> float:
-    bench = Bench(use_profile=use_profile)
-    try:
-        source = plain(rate="2000", start="0", batch=str(SMALL_BATCH_TUPLES))
-        run = bench.start(source, windowed)
-        run.for_batches(1)
-        run.for_seconds(NEW_JVM_WARM_S)
-        batches = run.for_seconds(NEW_JVM_MEASURED_S)
-        run.stop()
-    finally:
-        bench.close()
-    return float(np.median([batch.duration_s for batch in batches]))
 
 
 def _table(results: dict[str, Any]) -> Table:
@@ -177,7 +157,7 @@ def _table(results: dict[str, Any]) -> Table:
 
 def _settings_table(settings: dict[str, float]) -> Table:
     return Table(
-        title=f"windowed batch of {SMALL_BATCH_TUPLES} tuples, bare source, new JVMs",
+        title=f"windowed batch of {SMALL_TUPLES} tuples, bare source, new JVMs",
         columns=("session", "batch (s)"),
         rows=[
             ("our profile", settings["profile_batch_s"]),

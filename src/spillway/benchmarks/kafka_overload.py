@@ -22,7 +22,7 @@ from spillway.benchmarks.calibration import (
 )
 from spillway.benchmarks.kafka_load import SCHEMA, producing
 from spillway.benchmarks.logs import KAFKA_VARIABLE
-from spillway.benchmarks.overload_run import row_of, sample
+from spillway.benchmarks.overload_run import row_of, sample, settled
 from spillway.benchmarks.spark_runs import Bench, Source, windowed
 from spillway.load.oracle import uniform_length_s
 from spillway.model import Target
@@ -59,7 +59,7 @@ def overload(
         tuples, before = _warm(bench, address, topic, target)
         for law in laws:
             source = _source(address, topic, delay=f"{target.delay_s}s", manager=law)
-            seen = sample(bench, source, expensive, spans_s)
+            seen = sample(bench, source, expensive, settled(spans_s, law))
             after = _calibrate(bench, address, topic, tuples)
             rows[law] = row_of([seen], target) | {"rate_per_s": RATE_PER_S}
             rows[law] |= efficiency([seen], [(before, after)], RATE_PER_S, target)

@@ -5,9 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from spillway.benchmarks.spark_runs import Bench, Shape, Source
+from spillway.load.laws import EVERY_BATCH
 from spillway.model import Target
 from spillway.plants.spark.delays import DeliveredBatch, delivered, summarise
 from spillway.plants.spark.monitor import BatchProgress
+
+# Laws of a control period move by steps of a per cent a second: it takes them most of a minute.
+SETTLING_S = 45.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +28,12 @@ class Sample:
     @property
     def goodput_per_s(self) -> float:
         return self.kept_tuples / self.length_s if self.length_s > 0.0 else 0.0
+
+
+def settled(spans_s: tuple[float, float], law: str) -> tuple[float, float]:
+    """How long a law warms up and how long it is measured."""
+    warm_s, measured_s = spans_s
+    return (warm_s if law in EVERY_BATCH else max(warm_s, SETTLING_S)), measured_s
 
 
 def sample(bench: Bench, source: Source, shape: Shape, spans_s: tuple[float, float]) -> Sample:

@@ -42,6 +42,7 @@ MODULES: tuple[str, ...] = (
     "logs",
     "roadmap",
     "sampling",
+    "session_profile",
     "simulator",
     "spark_overload",
     "gate_overhead",

@@ -51,8 +51,12 @@ def plain(**options: str) -> Source:
 class Bench:
     """One session, one monitor; every run has a checkpoint of its own and leaves nothing behind."""
 
-    def __init__(self, *, use_profile: bool = True) -> None:
-        self.spark: SparkSession = open_session(name="spillway bench", use_profile=use_profile)
+    def __init__(
+        self, *, use_profile: bool = True, config: Mapping[str, str] | None = None
+    ) -> None:
+        self.spark: SparkSession = open_session(
+            name="spillway bench", use_profile=use_profile, config=config
+        )
         self.spark.dataSource.register(PlainRows)
         self._folder = Path(tempfile.mkdtemp(prefix="spillway-bench-"))
         self._batches: dict[str, list[BatchProgress]] = {}

@@ -35,6 +35,9 @@ LAWS: Mapping[str, type[LoadManager]] = MappingProxyType(
     }
 )
 
+# These can decide at every batch; the others decide once a control period.
+EVERY_BATCH = ("predictive", "none", "fixed")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Capabilities:

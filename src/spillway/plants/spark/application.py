@@ -51,7 +51,6 @@ STOP_WAIT_S = (
 SHORT_TASKS = 4  # per core and batch, where a high class waits for the tasks of a low one
 CHANGEABLE = ("priority", "delay", "lend")
 BATCHES_KEPT = 20_000  # for the screen and the summary: hours, at one batch a second
-AT_THE_GATE = ("predictive", "none", "fixed")  # laws that the gate runs at every batch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +120,7 @@ class Application:
         states = {
             name: ClassState(
                 target=Target.parse(c.delay),
-                decides_at_gate=c.manager in AT_THE_GATE,
+                decides_at_gate=c.manager in laws.EVERY_BATCH,
                 spared=c.priority > lowest,  # until its load is known
                 can_be_spared=c.manager == "predictive",
             )
@@ -129,7 +128,7 @@ class Application:
         }
         self.plant = SparkPlant(states, dispatcher, self._clock)
         self.managers: Mapping[str, LoadManager] = {
-            name: GateDecides() if c.manager in AT_THE_GATE else laws.make(c.manager)
+            name: GateDecides() if c.manager in laws.EVERY_BATCH else laws.make(c.manager)
             for name, c in self.classes.items()
         }
         self._balancer = Balancer(
@@ -365,7 +364,7 @@ class Application:
 
 def _own_manager(service_class: ServiceClass) -> str:
     """What the gate runs by itself. For a law of the loop that is the fallback without a loop."""
-    return service_class.manager if service_class.manager in AT_THE_GATE else "predictive"
+    return service_class.manager if service_class.manager in laws.EVERY_BATCH else "predictive"
 
 
 def _interval(duration: str) -> str:

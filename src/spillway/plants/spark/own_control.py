@@ -14,8 +14,6 @@ from spillway.model import Backlog, BatchRecord, Decision, KeepFraction, Measure
 from spillway.plants.spark.kept_share import KeptShare
 from spillway.ports import LoadManager
 
-_BATCH_LAWS = ("predictive", "none", "fixed")  # decide at every batch; the others every period
-
 _BATCHES_KEPT = 100  # while somebody else decides and nobody asks
 
 
@@ -50,7 +48,7 @@ class OwnControl:
 
     def __init__(self, manager: str, period_s: float, parameters: Mapping[str, float]) -> None:
         self._law: LoadManager = laws.make(manager, **parameters)
-        self._every_batch = manager in _BATCH_LAWS
+        self._every_batch = manager in laws.EVERY_BATCH
         self._period_s = period_s
         self._model = BatchModel()
         self._period: _Period | None = None

@@ -217,14 +217,17 @@ class Planner:
         deadline_s, nap_s = self._elapsed() + self._gate.poll_s, _SHORTEST_NAP_S
         while True:
             waiting = self._survey(previous)
-            left_s = deadline_s - self._elapsed()
+            looked_s = self._elapsed()
+            left_s = deadline_s - looked_s
             if waiting.tuples > 0:
                 if self._frozen is not None:
                     return self._plan(previous, waiting)
                 if self._decider.may_start(
                     previous, waiting.arrivals, max(0.0, left_s), joined=self._joined()
                 ):
-                    return self._plan(previous, self._survey(previous))  # more came while it waited
+                    if self._elapsed() - looked_s > _SHORTEST_NAP_S:
+                        waiting = self._survey(previous)  # more came while it waited
+                    return self._plan(previous, waiting)
             else:
                 self._decider.rest(previous, joined=self._joined())
                 if self._frozen is None and self._is_quiet(previous):
