@@ -16,7 +16,6 @@ from spillway.benchmarks.session_profile import (
     PROFILE,
     SMALL_TUPLES,
     SPARKS_OWN,
-    Session,
     times_in_a_new_jvm,
 )
 from spillway.benchmarks.spark_runs import Bench, Shape, Source, gate, plain, stateless, windowed
@@ -58,7 +57,7 @@ def run(setup: BenchSetup) -> BenchReport:
     finally:
         bench.close()
     setup.progress("Spark's own settings", 0.95)
-    settings = _settings_compared(1 if setup.quick else 2)
+    settings = _settings_compared()
     return BenchReport(
         results=results | {"small_windowed_batch": settings},
         tables=(_table(results), _settings_table(settings)),
@@ -131,11 +130,9 @@ def _ratio(above: Floats, below: Floats, seed: int) -> Ratio:
     return Ratio(ratio=float(above.mean() / below.mean()), low=float(low), high=float(high))
 
 
-def _settings_compared(rounds: int) -> dict[str, float]:
+def _settings_compared() -> dict[str, float]:
     """A windowed batch with our session profile and with Spark's own settings, bare source."""
-    sessions: tuple[Session, ...] = (PROFILE, SPARKS_OWN)
-    seen = [[times_in_a_new_jvm(session).small_s for session in sessions] for _ in range(rounds)]
-    profile_s, sparks_s = np.mean(seen, axis=0).tolist()
+    profile_s, sparks_s = (times_in_a_new_jvm(s).small_s for s in (PROFILE, SPARKS_OWN))
     return {
         "profile_batch_s": profile_s,
         "spark_defaults_batch_s": sparks_s,

@@ -26,11 +26,11 @@ QUICK_LAWS = ("predictive", "aloma")
 PLAIN = "plain_spark"
 TWO_SECONDS = Target(delay_s=2.0)
 SHORTEST_TARGET_S = 0.2  # noise can make o look like nothing
-CALIBRATION_S = 16.0  # before and after every run
+CALIBRATION_S = 9.0  # before and after every run
 BOUND_DOUBT = 1.02  # what a calibration does not tell apart
-# The same work takes a tenth more or less from one run to the next: the law that is judged by its
-# efficiency runs several times, with calibrations in between.
-TURNS = {"predictive": 3}
+# The same work takes a tenth more or less from one minute to the next: the law that is judged by
+# its efficiency runs often and shortly, with calibrations in between.
+TURNS = {"predictive": 6}
 LEAST_EFFICIENCY = 0.95
 HELD = {"predictive": (0.9, 1.05), "aloma": (0.0, 1.05)}  # mean delay, in targets
 
@@ -44,7 +44,7 @@ class Case:
 
 def run(setup: BenchSetup) -> BenchReport:
     laws = QUICK_LAWS if setup.quick else tuple(LAWS)
-    spans_s = (15.0, 20.0) if setup.quick else (20.0, 30.0)
+    spans_s = (12.0, 12.0) if setup.quick else (15.0, 20.0)
     bench = Bench()
     try:
         setup.progress("warming up and calibrating", 0.02)

@@ -25,6 +25,12 @@ def test_batches_without_an_interval_raise_no_suspicion() -> None:
         watch.asked(101.0 + tick)
 
 
+def test_many_batches_within_one_tick_raise_no_suspicion() -> None:
+    watch = TriggerWatch()
+    for batch in range(20):
+        watch.asked(100.0 + 0.001 * batch)
+
+
 def test_with_an_interval_the_end_of_a_batch_is_its_commit(
     log: ToyLog, clock: ManualClock, tmp_path: Path
 ) -> None:

@@ -8,7 +8,11 @@ from spillway.clock import ManualClock
 from spillway.errors import SpillwayError
 from spillway.gate.ledger import audit
 from spillway.gate.offsets import SENTINEL, Offset, decode
+from spillway.plants.spark.channel import Directive, GateReport
+from spillway.plants.spark.deciding import Decider
 from spillway.plants.spark.ledger_files import audits
+from spillway.plants.spark.options import GateOptions
+from spillway.plants.spark.planner import Planner
 
 
 @pytest.fixture
@@ -49,6 +53,27 @@ def test_the_totals_of_a_run_add_up_to_the_tuple(spark: ToySpark, log: ToyLog) -
     assert result.exact
     assert sum(b.admitted for b in result.batches) == result.totals.admitted
     assert result.totals.shed > 0
+
+
+def test_what_comes_while_a_gate_waits_for_its_turn_is_in_its_batch(
+    log: ToyLog, clock: ManualClock
+) -> None:
+    def turn_comes_later(report: GateReport) -> Directive:
+        clock.advance(0.2)
+        return Directive(target=report_target)
+
+    given = {"source": "toy"}
+    gate = GateOptions.parse(given)
+    report_target = gate.target
+    decider = Decider(gate, clock, turn_comes_later)
+    elapsed = clock.now_s
+    planner = Planner(given, gate, decider=decider, clock=clock, elapsed=elapsed)
+    spark = ToySpark(planner, clock)
+    spark.batch()
+    clock.advance(0.1)
+    batch = spark.batch()
+    assert batch is not None
+    assert batch.stretches[0].stop == 500  # 0.2 s of the empty batch 0, then 0.1 and 0.2 s
 
 
 def test_an_empty_log_waits_no_longer_than_one_poll(spark: ToySpark, log: ToyLog) -> None:

@@ -1,3 +1,5 @@
+import sys
+
 from spillway.plants.spark.session import LOCAL_PROFILE, _compatible, is_local, profile
 
 ROCKS = {
@@ -22,3 +24,8 @@ def test_what_the_user_sets_wins_over_the_profile() -> None:
 def test_rocksdb_does_without_raw_local_files_unless_the_user_asks_for_both() -> None:
     assert FILES not in _compatible(LOCAL_PROFILE, ROCKS)
     assert _compatible(LOCAL_PROFILE, {**ROCKS, FILES: "mine"})[FILES] == "mine"
+
+
+def test_large_pages_are_asked_for_only_where_the_jvm_knows_them() -> None:
+    asked = "UseTransparentHugePages" in LOCAL_PROFILE["spark.driver.extraJavaOptions"]
+    assert asked == (sys.platform == "linux")

@@ -18,13 +18,14 @@ class TriggerWatch:
 
     def __init__(self) -> None:
         self._asked = 0
-        self._on_tick = 0
+        self._ticks: set[int] = set()  # those that a question came on
 
     def asked(self, now_s: float) -> None:
         """A question after a batch, at this wall time."""
         self._asked += 1
-        self._on_tick += now_s % _TICK_S < _LAG_S
-        if self._asked == self._on_tick == _QUESTIONS:
+        if now_s % _TICK_S < _LAG_S:
+            self._ticks.add(int(now_s / _TICK_S))
+        if self._asked == len(self._ticks) == _QUESTIONS:
             raise SpillwayError(
                 "the query seems to have a trigger interval, behind which the gate cannot see how"
                 " long a batch takes: leave processingTime out (the gate paces itself), or set"
