@@ -22,7 +22,7 @@ from spillway.benchmarks.calibration import (
 )
 from spillway.benchmarks.kafka_load import SCHEMA, producing
 from spillway.benchmarks.logs import KAFKA_VARIABLE
-from spillway.benchmarks.overload_run import Sample, row_of, sample, settled
+from spillway.benchmarks.overload_run import Sample, row_of, sample, spans_for
 from spillway.benchmarks.spark_runs import Bench, Source, windowed
 from spillway.load.oracle import uniform_length_s
 from spillway.model import Target
@@ -63,7 +63,7 @@ def overload(
             around: list[tuple[Calibration, Calibration]] = []
             for _ in range(TURNS.get(law, 1)):
                 source = _source(address, topic, delay=f"{target.delay_s}s", manager=law)
-                samples.append(sample(bench, source, expensive, settled(spans_s, law)))
+                samples.append(sample(bench, source, expensive, spans_for(spans_s, law)))
                 after = _calibrate(bench, address, topic, tuples)
                 around.append((before, after))
                 before = after

@@ -12,7 +12,7 @@ from spillway.plants.spark.monitor import BatchProgress
 
 # Laws of a control period move by steps of a per cent a second: it takes them most of a minute,
 # and they go around their target slowly.
-PERIOD_LAW_SPANS_S = 45.0, 20.0
+PERIOD_LAW_SPANS_S = 45.0, 30.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class Sample:
         return self.kept_tuples / self.length_s if self.length_s > 0.0 else 0.0
 
 
-def settled(spans_s: tuple[float, float], law: str) -> tuple[float, float]:
+def spans_for(spans_s: tuple[float, float], law: str) -> tuple[float, float]:
     """How long a law warms up and how long it is measured."""
     return spans_s if law in EVERY_BATCH else PERIOD_LAW_SPANS_S
 

@@ -12,7 +12,7 @@ from spillway.benchmarks.calibration import (
     calibrate_warm,
     efficiency,
 )
-from spillway.benchmarks.overload_run import Sample, row_of, sample, settled, span_s
+from spillway.benchmarks.overload_run import Sample, row_of, sample, spans_for, span_s
 from spillway.benchmarks.registry import Benchmark, BenchReport, BenchSetup
 from spillway.benchmarks.spark_runs import Bench, gate, plain, windowed
 from spillway.experiments.report import Table
@@ -87,7 +87,7 @@ def _case(
         for turn in range(TURNS.get(law, 1)):
             progress(f"{case.name}: {law}, run {turn + 1}", place / (len(laws) + 1))
             source = gate(**_rows(rate, seed), delay=f"{case.target.delay_s}s", manager=law)
-            samples.append(sample(bench, source, windowed, settled(spans_s, law)))
+            samples.append(sample(bench, source, windowed, spans_for(spans_s, law)))
             after = before
             if law in HELD:
                 after = calibrate_again(bench, windowed, tuples, machine, seconds=CALIBRATION_S)

@@ -7,7 +7,7 @@ import pytest
 
 from spillway.benchmarks.calibration import Calibration, efficiency
 from spillway.benchmarks.gate_overhead import _missed as overhead_missed
-from spillway.benchmarks.overload_run import PERIOD_LAW_SPANS_S, Sample, row_of, settled
+from spillway.benchmarks.overload_run import PERIOD_LAW_SPANS_S, Sample, row_of, spans_for
 from spillway.benchmarks.spark_overload import _missed
 from spillway.benchmarks.spark_step import PHASE_S, _settled_after_s
 from spillway.load.oracle import uniform_length_s
@@ -133,5 +133,5 @@ def test_an_oracle_that_keeps_nothing_gives_no_efficiency() -> None:
 
 
 def test_laws_of_a_period_are_given_the_time_to_settle() -> None:
-    assert settled((15.0, 20.0), "predictive") == (15.0, 20.0)
-    assert settled((15.0, 20.0), "aloma") == PERIOD_LAW_SPANS_S
+    assert spans_for((15.0, 20.0), "predictive") == (15.0, 20.0)
+    assert spans_for((15.0, 20.0), "aloma") == PERIOD_LAW_SPANS_S
