@@ -12,7 +12,7 @@ from spillway.benchmarks.calibration import (
     calibrate_warm,
     efficiency,
 )
-from spillway.benchmarks.overload_run import Sample, row_of, sample, spans_for, span_s
+from spillway.benchmarks.overload_run import Sample, row_of, sample, span_s, spans_for
 from spillway.benchmarks.registry import Benchmark, BenchReport, BenchSetup
 from spillway.benchmarks.spark_runs import Bench, gate, plain, windowed
 from spillway.experiments.report import Table
