@@ -21,8 +21,8 @@ DEFAULT_MASTER = "local[2,4]"  # a task may fail three times: a killed Python wo
 
 _CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
 
-# Rows in pages of 2 MB instead of 4 kB: a fifth less time for the same work. Linux only, and
-# without effect where the system's setting is "never".
+# The JVM's heap in pages of 2 MB instead of 4 kB. Linux only, and without effect where the system's
+# own setting is "never".
 LARGE_PAGES = " -XX:+UseTransparentHugePages" if sys.platform == "linux" else ""
 _QUIET = Path(__file__).parent / "log4j2.properties"
 JAVA_OPTIONS = f"-Dlog4j2.configurationFile=file:{_QUIET}{LARGE_PAGES}"
