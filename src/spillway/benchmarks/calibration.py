@@ -71,7 +71,8 @@ def efficiency(
 
     A shared machine is a tenth faster or slower from one minute to the next. So the efficiency is
     also told at the run's own speed: against an oracle whose batches are by as much slower as the
-    run's were. What is missing there was lost by decisions, the rest by the speed.
+    run's were. What is missing there was lost by decisions. What made batches slower it does not
+    tell: the machine, the gate's own work, or a price that was calibrated wrongly.
     """
     speed = [_slowness(sample, two) for sample, two in zip(samples, around, strict=True)]
     best = [float(np.mean([c.best_kept_per_s(rate_per_s, target) for c in two])) for two in around]

@@ -76,7 +76,7 @@ def _case(
     seed: int,
     progress: Callable[[str, float], None],
 ) -> dict[str, Any]:
-    """The laws that something is asked of run between two calibrations at the case's batch size."""
+    """Every run between two calibrations at the batch size of the case."""
     rate = case.overload * machine.capacity_per_s(TWO_SECONDS)
     tuples = _tuples_of_a_batch(machine, rate, case.target)
     before = calibrate_again(bench, windowed, tuples, machine, seconds=CALIBRATION_S)
@@ -88,9 +88,7 @@ def _case(
             progress(f"{case.name}: {law}, run {turn + 1}", place / (len(laws) + 1))
             source = gate(**_rows(rate, seed), delay=f"{case.target.delay_s}s", manager=law)
             samples.append(sample(bench, source, windowed, spans_for(spans_s, law)))
-            after = before
-            if law in HELD:
-                after = calibrate_again(bench, windowed, tuples, machine, seconds=CALIBRATION_S)
+            after = calibrate_again(bench, windowed, tuples, machine, seconds=CALIBRATION_S)
             around.append((before, after))
             before = after
         rows[law] = row_of(samples, case.target) | {"rate_per_s": rate}
