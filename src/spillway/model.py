@@ -140,6 +140,8 @@ class Decision:
     action: Action
     reason: str
     headroom: float | None = None  # H or L_C the load manager now believes in
+    aim_s: float | None = None  # the delay it aims at: the target, corrected by what was measured
+    pace: float = 1.0  # what batches take now, over what their learned costs say
 
 
 ADMIT_ALL = KeepFraction(fraction=1.0)

@@ -68,13 +68,7 @@ def efficiency(
 
     Each run is compared with the mean of the calibrations right before and right after it. Above
     what the better of the two allows as a bound, something was measured wrongly.
-
-    A shared machine is a tenth faster or slower from one minute to the next. So the efficiency is
-    also told at the run's own speed: against an oracle whose batches are by as much slower as the
-    run's were. What is missing there was lost by decisions. What made batches slower it does not
-    tell: the machine, the gate's own work, or a price that was calibrated wrongly.
     """
-    speed = [_slowness(sample, two) for sample, two in zip(samples, around, strict=True)]
     best = [float(np.mean([c.best_kept_per_s(rate_per_s, target) for c in two])) for two in around]
     bound = [max(c.bound_per_s(rate_per_s, target) for c in two) for two in around]
     kept = sum(s.kept_tuples for s in samples)
@@ -86,33 +80,9 @@ def efficiency(
             s.goodput_per_s / per_s if per_s > 0.0 else None
             for s, per_s in zip(samples, best, strict=True)
         ],
-        "efficiency_at_own_speed": _at_own_speed(samples, around, speed, rate_per_s, target),
-        "batch_times_of_calibrated": speed,
         "bound_ratio": kept / float(np.dot(bound, lengths_s)) if min(bound) > 0.0 else None,
         "calibrations": [asdict(c) for c in (around[0][0], *(after for _, after in around))],
     }
-
-
-def _slowness(sample: Sample, two: tuple[Calibration, Calibration]) -> float:
-    """The time of a run's batches, over what the calibrations around it say they take."""
-    said_s = [c.batch_s(b.kept_tuples, b.offered_tuples) for b in sample.batches for c in two]
-    took_s = sum(batch.duration_s for batch in sample.batches)
-    return 2.0 * took_s / sum(said_s) if said_s else 1.0
-
-
-def _at_own_speed(
-    samples: Sequence[Sample],
-    around: Sequence[tuple[Calibration, Calibration]],
-    speed: Sequence[float],
-    rate_per_s: float,
-    target: Target,
-) -> float | None:
-    best = sum(
-        float(np.mean([c.slower(factor).best_kept_per_s(rate_per_s, target) for c in two]))
-        * sample.length_s
-        for sample, two, factor in zip(samples, around, speed, strict=True)
-    )
-    return sum(s.kept_tuples for s in samples) / best if best > 0.0 else None
 
 
 def calibrate_warm(bench: Bench, shape: Shape, target: Target) -> Calibration:
@@ -142,22 +112,6 @@ def _scanned_s(bench: Bench, shape: Shape, kept: int) -> float:
     sizes = [kept, round(kept * PPM / SCAN_PPM)]
     whole_s, thinned_s = _mean_durations(bench, shape, sizes, SCAN_BATCHES, 6, (PPM, SCAN_PPM))
     return max(0.0, thinned_s - whole_s) / (sizes[1] - sizes[0])
-
-
-def calibrate_again(
-    bench: Bench, shape: Shape, tuples: int, before: Calibration, *, seconds: float
-) -> Calibration:
-    """o and c once more, within about `seconds`; s has moved as c has.
-
-    The speed of a machine drifts by a tenth within minutes: what ran between two calibrations is
-    compared with their mean.
-    """
-    turn_s = len(SHARES) * (before.fixed_s + before.kept_s * tuples)
-    batches = int(min(max(3.0, seconds / turn_s), 20.0))
-    fixed_s, kept_s = _fixed_and_kept_s(bench, shape, tuples, batches, len(SHARES))
-    return Calibration(
-        fixed_s=fixed_s, kept_s=kept_s, scanned_s=before.scanned_s * kept_s / before.kept_s
-    )
 
 
 def _fixed_and_kept_s(

@@ -1,16 +1,18 @@
 """`gate-overhead`: what the gate costs, against a bare Python source with the same rows.
 
-The two take turns, a few batches each, so that drift of the machine falls on both alike. Batch
-times are paired by turn; the interval is a bootstrap over the turns.
+The two take turns batch by batch within one query, so that drift of the machine, the compiled code
+and the collected garbage fall on both alike. The interval is a bootstrap over stretches of pairs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from spillway.benchmarks.probed_gate import LIKE
+from spillway.benchmarks.probed_run import probing, read_turns
 from spillway.benchmarks.registry import Benchmark, BenchReport, BenchSetup
 from spillway.benchmarks.session_profile import (
     PROFILE,
@@ -18,15 +20,15 @@ from spillway.benchmarks.session_profile import (
     SPARKS_OWN,
     times_in_a_new_jvm,
 )
-from spillway.benchmarks.spark_runs import Bench, Shape, Source, gate, plain, stateless, windowed
+from spillway.benchmarks.spark_runs import Bench, Shape, gate, stateless, windowed
 from spillway.experiments.report import Table
 
 Floats = npt.NDArray[np.float64]
 
 BATCH_TUPLES = 400_000
-# Many short turns: the same work takes a tenth more or less from one start of a query to the next.
-TURN_BATCHES = 30
-SKIPPED = 5  # of every turn: the query has just started again
+PAIRS, QUICK_PAIRS = 400, 100
+WARM_PAIRS = 60
+STRETCH = 10  # pairs that are resampled together: neighbours are alike
 MOST = 1.03  # of a bare source's batch time
 SHAPES: dict[str, Shape] = {"windowed": windowed, "stateless": stateless}
 
@@ -44,16 +46,17 @@ class Ratio:
 
 
 def run(setup: BenchSetup) -> BenchReport:
-    turns = 6 if setup.quick else 24
+    pairs = QUICK_PAIRS if setup.quick else PAIRS
     bench = Bench()
     results: dict[str, Any] = {}
     try:
         for place, (name, shape) in enumerate(SHAPES.items()):
-            setup.progress(f"{name}: warming up", place / len(SHAPES))
-            for source in _sources().values():
-                _turn(bench, source, shape, f"warm-{name}-{source.format}", 80)
-            times = _alternate(bench, shape, name, turns, setup, place)
-            results[name] = _compare(times, setup.seed)
+
+            def progress(done: float, name: str = name, place: int = place) -> None:
+                setup.progress(f"{name}: {pairs} pairs of batches", (place + done) / len(SHAPES))
+
+            gated_s, bare_s = _pairs(bench, shape, pairs, progress)
+            results[name] = _compare(gated_s, bare_s, setup.seed)
     finally:
         bench.close()
     setup.progress("Spark's own settings", 0.95)
@@ -75,48 +78,31 @@ def _missed(results: dict[str, Any]) -> Iterator[str]:
             )
 
 
-def _sources() -> dict[str, Source]:
-    """Both deliver batches of the same size from a backlog that never ends."""
-    rows = {"rate": str(BATCH_TUPLES), "start": "0"}
-    return {
-        "bare": plain(**rows, batch=str(BATCH_TUPLES)),
-        "gate": gate(
-            **rows, manager="none", startingOffsets="earliest", max_batch=str(BATCH_TUPLES)
-        ),
-    }
-
-
-def _alternate(
-    bench: Bench, shape: Shape, name: str, turns: int, setup: BenchSetup, place: int
-) -> dict[str, list[float]]:
-    """Mean batch time of every turn, by source; who goes first alternates too."""
-    times: dict[str, list[float]] = {label: [] for label in _sources()}
-    for turn in range(turns):
-        setup.progress(f"{name}: turn {turn + 1} of {turns}", (place + turn / turns) / len(SHAPES))
-        order = list(_sources().items())
-        for label, source in order if turn % 2 == 0 else reversed(order):
-            batches = _turn(bench, source, shape, f"{name}-{label}", TURN_BATCHES)
-            times[label].append(float(np.mean(batches[SKIPPED:])))
-    return times
-
-
-def _turn(bench: Bench, source: Source, shape: Shape, name: str, count: int) -> list[float]:
-    run = bench.start(source, shape, name)
-    batches = [b.duration_s for b in run.for_batches(count)]
+def _pairs(
+    bench: Bench, shape: Shape, pairs: int, progress: Callable[[float], None]
+) -> tuple[Floats, Floats]:
+    """Times of the gate's batches, and of the bare source's with the same rows right after them."""
+    rows = {"rate": str(BATCH_TUPLES), "start": "0"}  # a backlog that never ends
+    source = probing(
+        gate(**rows, manager="none", startingOffsets="earliest", max_batch=str(BATCH_TUPLES)), LIKE
+    )
+    run, wanted = bench.start(source, shape), 2 * (WARM_PAIRS + pairs) + 2
+    for share in np.linspace(0.1, 1.0, 10):
+        batches = run.for_batches(int(share * wanted))
+        progress(share)
     run.stop()
-    return batches
+    rounds = read_turns(batches, [LIKE]).rounds[WARM_PAIRS:]
+    took_s = np.array([[turn.took_s for turn in pair] for pair in rounds])
+    return took_s[:, 0], took_s[:, 1]
 
 
-def _compare(times: dict[str, list[float]], seed: int) -> dict[str, Any]:
-    bare, gated = np.array(times["bare"]), np.array(times["gate"])
-    batch_time = _ratio(gated, bare, seed)
-    throughput = _ratio(bare, gated, seed)
+def _compare(gated_s: Floats, bare_s: Floats, seed: int) -> dict[str, Any]:
     return {
-        "batch_time_ratio": batch_time.as_json(),
-        "throughput_ratio": throughput.as_json(),
-        "bare_batch_s": float(bare.mean()),
-        "gate_batch_s": float(gated.mean()),
-        "batches": len(bare) * (TURN_BATCHES - SKIPPED),
+        "batch_time_ratio": _ratio(gated_s, bare_s, seed).as_json(),
+        "throughput_ratio": _ratio(bare_s, gated_s, seed).as_json(),
+        "bare_batch_s": float(bare_s.mean()),
+        "gate_batch_s": float(gated_s.mean()),
+        "batches": len(bare_s) + len(gated_s),
         "tuples_per_batch": BATCH_TUPLES,
     }
 
@@ -124,8 +110,12 @@ def _compare(times: dict[str, list[float]], seed: int) -> dict[str, Any]:
 def _ratio(above: Floats, below: Floats, seed: int) -> Ratio:
     """Of the mean times; a mean of ratios would lean upwards, whichever is on top."""
     rng = np.random.default_rng(seed)
-    turns = rng.integers(0, len(above), (4000, len(above)))
-    ratios = above[turns].mean(axis=1) / below[turns].mean(axis=1)
+    sums = [
+        times[: len(times) // STRETCH * STRETCH].reshape(-1, STRETCH).sum(axis=1)
+        for times in (above, below)
+    ]
+    picked = rng.integers(0, len(sums[0]), (4000, len(sums[0])))
+    ratios = sums[0][picked].sum(axis=1) / sums[1][picked].sum(axis=1)
     low, high = np.quantile(ratios, (0.025, 0.975))
     return Ratio(ratio=float(above.mean() / below.mean()), low=float(low), high=float(high))
 

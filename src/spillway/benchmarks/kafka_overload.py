@@ -22,7 +22,7 @@ from spillway.benchmarks.calibration import (
 )
 from spillway.benchmarks.kafka_load import SCHEMA, producing
 from spillway.benchmarks.logs import KAFKA_VARIABLE
-from spillway.benchmarks.overload_run import Sample, row_of, sample, spans_for
+from spillway.benchmarks.overload_run import Sample, row_of, sample, settle_s
 from spillway.benchmarks.spark_runs import Bench, Source, windowed
 from spillway.load.oracle import uniform_length_s
 from spillway.model import Target
@@ -33,7 +33,7 @@ FILL_S = 30.0
 FIRST_TUPLES = 60_000
 BATCHES, WARM = 4, 2
 TURNS = {"predictive": 3}
-WARM_S = 45.0
+WARM_S, MEASURED_S = 45.0, 30.0
 THINNED = 0.2
 
 
@@ -48,9 +48,7 @@ def expensive(rows: DataFrame) -> DataFrame:
     return windowed(rows.where(f"{hashed} > '0'"))
 
 
-def overload(
-    bench: Bench, target: Target, laws: tuple[str, ...], spans_s: tuple[float, float]
-) -> dict[str, Any]:
+def overload(bench: Bench, target: Target, laws: tuple[str, ...]) -> dict[str, Any]:
     """Every load manager on the same topic, between two calibrations."""
     address = servers()
     assert address is not None
@@ -63,7 +61,7 @@ def overload(
             around: list[tuple[Calibration, Calibration]] = []
             for _ in range(TURNS.get(law, 1)):
                 source = _source(address, topic, delay=f"{target.delay_s}s", manager=law)
-                samples.append(sample(bench, source, expensive, spans_for(spans_s, law)))
+                samples.append(sample(bench, source, expensive, (settle_s(law), MEASURED_S)))
                 after = _calibrate(bench, address, topic, tuples)
                 around.append((before, after))
                 before = after

@@ -10,9 +10,8 @@ from spillway.model import Target
 from spillway.plants.spark.delays import DeliveredBatch, delivered, summarise
 from spillway.plants.spark.monitor import BatchProgress
 
-# Laws of a control period move by steps of a per cent a second: it takes them most of a minute,
-# and they go around their target slowly.
-PERIOD_LAW_SPANS_S = 45.0, 30.0
+# Laws of a control period move by steps of a per cent a second: it takes them most of a minute.
+SETTLE_S, PERIOD_LAW_SETTLE_S = 15.0, 45.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,9 +30,9 @@ class Sample:
         return self.kept_tuples / self.length_s if self.length_s > 0.0 else 0.0
 
 
-def spans_for(spans_s: tuple[float, float], law: str) -> tuple[float, float]:
-    """How long a law warms up and how long it is measured."""
-    return spans_s if law in EVERY_BATCH else PERIOD_LAW_SPANS_S
+def settle_s(law: str) -> float:
+    """How long a law runs before it is measured."""
+    return SETTLE_S if law in EVERY_BATCH else PERIOD_LAW_SETTLE_S
 
 
 def sample(bench: Bench, source: Source, shape: Shape, spans_s: tuple[float, float]) -> Sample:

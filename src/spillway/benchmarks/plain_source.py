@@ -5,7 +5,7 @@ they are; without it a batch takes everything that has arrived, as plain Spark d
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -44,11 +44,30 @@ class PlainRows(DataSource):
         return PlainReader(dict(self.options), schema)
 
 
-class _Range(InputPartition):
-    def __init__(self, start: int, stop: int, keep_ppm: int) -> None:
+class Range(InputPartition):
+    def __init__(self, start: int, stop: int, rule: UniformRule) -> None:
         self.start = start
         self.stop = stop
-        self.keep_ppm = keep_ppm
+        self.rule = rule
+
+
+def ranges(start: int, stop: int, rule: UniformRule) -> list[InputPartition]:
+    edges = np.linspace(start, stop, TASKS + 1).astype(int)
+    return [Range(int(a), int(b), rule) for a, b in pairwise(edges) if b > a]
+
+
+def read_range(
+    options: Mapping[str, str], schema: pa.Schema, part: Range
+) -> Iterator[pa.RecordBatch]:
+    log = SyntheticLog(options, None)
+    length = positions_at_once(part.rule)
+    for start in range(part.start, part.stop, length):
+        stop = min(start + length, part.stop)
+        whole = part.rule.keep_ppm == PPM
+        wanted = None if whole else kept_positions(start, stop, part.rule)
+        for batch in log.read(Span(partition=0, start=start, stop=stop), wanted):
+            arrays = [batch.column(f.name).cast(f.type) for f in schema]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 class PlainReader(DataSourceStreamReader):
@@ -70,18 +89,9 @@ class PlainReader(DataSourceStreamReader):
         return {"position": stop, "batch": start["batch"] + 1}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        edges = np.linspace(start["position"], end["position"], TASKS + 1).astype(int)
         keep_ppm = self._keeps_ppm[start["batch"] % len(self._keeps_ppm)]
-        return [_Range(int(a), int(b), keep_ppm) for a, b in pairwise(edges) if b > a]
+        return ranges(start["position"], end["position"], UniformRule(keep_ppm=keep_ppm))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, _Range)
-        log = SyntheticLog(self._options, None)
-        rule = UniformRule(keep_ppm=partition.keep_ppm)
-        length = positions_at_once(rule)
-        for start in range(partition.start, partition.stop, length):
-            stop = min(start + length, partition.stop)
-            wanted = None if partition.keep_ppm == PPM else kept_positions(start, stop, rule)
-            for batch in log.read(Span(partition=0, start=start, stop=stop), wanted):
-                arrays = [batch.column(f.name).cast(f.type) for f in self._schema]
-                yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        assert isinstance(partition, Range)
+        return read_range(self._options, self._schema, partition)

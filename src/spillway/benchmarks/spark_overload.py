@@ -6,13 +6,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from spillway.benchmarks import kafka_overload
-from spillway.benchmarks.calibration import (
-    Calibration,
-    calibrate_again,
-    calibrate_warm,
-    efficiency,
-)
-from spillway.benchmarks.overload_run import Sample, row_of, sample, span_s, spans_for
+from spillway.benchmarks.calibration import Calibration, calibrate_warm
+from spillway.benchmarks.overload_run import Sample, row_of, settle_s, span_s
+from spillway.benchmarks.probed_run import probed_sample, probes_for
 from spillway.benchmarks.registry import Benchmark, BenchReport, BenchSetup
 from spillway.benchmarks.spark_runs import Bench, gate, plain, windowed
 from spillway.experiments.report import Table
@@ -26,11 +22,11 @@ QUICK_LAWS = ("predictive", "aloma")
 PLAIN = "plain_spark"
 TWO_SECONDS = Target(delay_s=2.0)
 SHORTEST_TARGET_S = 0.2  # noise can make o look like nothing
-CALIBRATION_S = 9.0  # before and after every run
+# Half of it goes to the probes. Those that are judged run longer: efficiency needs many batches,
+# and ALoMa goes around its target slowly.
+MEASURED_S = {"predictive": 90.0, "aloma": 120.0}
+OTHERS_S, PLAIN_S = 60.0, 27.0
 BOUND_DOUBT = 1.02  # what a calibration does not tell apart
-# The same work takes a tenth more or less from one minute to the next: the law that is judged by
-# its efficiency runs often and shortly, with calibrations in between.
-TURNS = {"predictive": 6}
 LEAST_EFFICIENCY = 0.95
 HELD = {"predictive": (0.9, 1.05), "aloma": (0.0, 1.05)}  # mean delay, in targets
 
@@ -44,7 +40,6 @@ class Case:
 
 def run(setup: BenchSetup) -> BenchReport:
     laws = QUICK_LAWS if setup.quick else tuple(LAWS)
-    spans_s = (12.0, 12.0) if setup.quick else (15.0, 20.0)
     bench = Bench()
     try:
         setup.progress("warming up and calibrating", 0.02)
@@ -56,11 +51,11 @@ def run(setup: BenchSetup) -> BenchReport:
             def progress(what: str, part: float, number: int = number) -> None:
                 setup.progress(what, 0.1 + 0.9 * (number + part) / len(cases))
 
-            results[case.name] = _case(bench, case, laws, machine, spans_s, setup.seed, progress)
+            results[case.name] = _case(bench, case, laws, machine, setup.seed, progress)
         if kafka_overload.servers():
             setup.progress("Kafka JSON", 0.9)
             case = Case(name="Kafka JSON, 2 s", overload=0.0, target=TWO_SECONDS)
-            results[case.name] = kafka_overload.overload(bench, case.target, laws, spans_s)
+            results[case.name] = kafka_overload.overload(bench, case.target, laws)
             cases.append(case)
     finally:
         bench.close()
@@ -72,29 +67,23 @@ def _case(
     case: Case,
     laws: tuple[str, ...],
     machine: Calibration,
-    spans_s: tuple[float, float],
     seed: int,
     progress: Callable[[str, float], None],
 ) -> dict[str, Any]:
-    """Every run between two calibrations at the batch size of the case."""
+    """Every load manager on the same stream, with probes between its batches."""
     rate = case.overload * machine.capacity_per_s(TWO_SECONDS)
-    tuples = _tuples_of_a_batch(machine, rate, case.target)
-    before = calibrate_again(bench, windowed, tuples, machine, seconds=CALIBRATION_S)
+    probes = probes_for(_tuples_of_a_batch(machine, rate, case.target))
     rows: dict[str, Any] = {}
     for place, law in enumerate(laws):
-        samples: list[Sample] = []
-        around: list[tuple[Calibration, Calibration]] = []
-        for turn in range(TURNS.get(law, 1)):
-            progress(f"{case.name}: {law}, run {turn + 1}", place / (len(laws) + 1))
-            source = gate(**_rows(rate, seed), delay=f"{case.target.delay_s}s", manager=law)
-            samples.append(sample(bench, source, windowed, spans_for(spans_s, law)))
-            after = calibrate_again(bench, windowed, tuples, machine, seconds=CALIBRATION_S)
-            around.append((before, after))
-            before = after
-        rows[law] = row_of(samples, case.target) | {"rate_per_s": rate}
-        rows[law] |= efficiency(samples, around, rate, case.target)
+        progress(f"{case.name}: {law}", place / (len(laws) + 1))
+        stream = _rows(rate, seed) | {"start": repr(time.time())}
+        source = gate(**stream, delay=f"{case.target.delay_s}s", manager=law)
+        spans_s = settle_s(law), MEASURED_S.get(law, OTHERS_S)
+        seen = probed_sample(bench, source, windowed, probes, spans_s)
+        rows[law] = row_of([seen.sample], case.target) | {"rate_per_s": rate}
+        rows[law] |= seen.efficiency(rate, case.target, seed)
     progress(f"{case.name}: plain Spark", len(laws) / (len(laws) + 1))
-    rows[PLAIN] = _measure_plain(bench, case, rate, seed, sum(spans_s))
+    rows[PLAIN] = _measure_plain(bench, case, rate, seed)
     return rows
 
 
@@ -118,24 +107,22 @@ def _rows(rate_per_s: float, seed: int) -> dict[str, str]:
     return {"rate": str(round(rate_per_s)), "seed": str(seed)}
 
 
-def _measure_plain(
-    bench: Bench, case: Case, rate_per_s: float, seed: int, seconds: float
-) -> dict[str, Any]:
+def _measure_plain(bench: Bench, case: Case, rate_per_s: float, seed: int) -> dict[str, Any]:
     """Without a gate a batch holds everything that has arrived, so its delays follow from the rate.
 
     When not even the first batch ends in time, what it holds is older than half of the run.
     """
     start_s = time.time()
     run = bench.start(plain(**_rows(rate_per_s, seed), start=repr(start_s)), windowed)
-    run.for_seconds(seconds)
+    run.for_seconds(PLAIN_S)
     batches = run.batches
     run.stop()
     seen = Sample(
         batches=[_plain_batch(batch, start_s, rate_per_s) for batch in batches],
         length_s=span_s(batches),
     )
-    row = {"loss_ratio": 0.0, "batches": 0, "mean_delay_s": seconds / 2.0}
-    row |= {"p95_delay_s": 0.95 * seconds, "p99_delay_s": 0.99 * seconds}
+    row = {"loss_ratio": 0.0, "batches": 0, "mean_delay_s": PLAIN_S / 2.0}
+    row |= {"p95_delay_s": 0.95 * PLAIN_S, "p99_delay_s": 0.99 * PLAIN_S}
     row |= row_of([seen], case.target)
     return row | {"rate_per_s": rate_per_s, "efficiency": None}
 

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spillway.benchmarks.plain_source import PlainRows
+from spillway.benchmarks.probed_gate import ProbedRows
 from spillway.plants.spark.monitor import BatchProgress, ProgressMonitor
 from spillway.plants.spark.session import open_session
 
@@ -34,7 +35,7 @@ def stateless(rows: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A source with its options: the gate ("spillway") or the bare one ("spillway_plain")."""
+    """A source with its options: the gate, the bare one, or the gate with probes in between."""
 
     format: str
     options: Mapping[str, str]
@@ -58,6 +59,7 @@ class Bench:
             name="spillway bench", use_profile=use_profile, config=config
         )
         self.spark.dataSource.register(PlainRows)
+        self.spark.dataSource.register(ProbedRows)
         self._folder = Path(tempfile.mkdtemp(prefix="spillway-bench-"))
         self._batches: dict[str, list[BatchProgress]] = {}
         self._arrived = threading.Condition()

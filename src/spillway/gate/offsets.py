@@ -45,6 +45,13 @@ class Costs:
     kept_s: float
     scanned_s: float = 0.0
 
+    def slower(self, factor: float) -> "Costs":
+        return Costs(
+            fixed_s=factor * self.fixed_s,
+            kept_s=factor * self.kept_s,
+            scanned_s=factor * self.scanned_s,
+        )
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Arrived:

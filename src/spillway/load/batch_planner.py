@@ -59,7 +59,7 @@ class BatchPlanner:
         self._fewer = False  # the last hopeless batch was the smaller one
         self._peak_tuples = 0.0
         self._last_rate_per_s = 0.0  # tuples kept over duration, of the last batch
-        self._pace = 1.0  # what batches take over what o, c and s predict
+        self.pace = 1.0  # what batches take over what o, c and s predict
 
     def observe(
         self, batches: Sequence[BatchRecord], delay_s: float | None, target: Target
@@ -74,19 +74,23 @@ class BatchPlanner:
         if batches and delay_s is not None and self._limited:
             self._correct(delay_s / target.delay_s - _AIM, target)
 
+    def aim_s(self, target: Target) -> float:
+        """The target, corrected by what was measured."""
+        return target.delay_s * (1.0 + self.correction)
+
     def plan(self, backlog: Backlog, target: Target) -> Plan:
         waiting = backlog.pending_tuples
         if waiting <= 0:
             return self._planned(0, 0, "nothing waits")
         if not self.model.known:
             return self._planned(waiting, waiting, "the cost is not known yet")
-        wanted_s = target.delay_s * (1.0 + self.correction)
+        wanted_s = self.aim_s(target)
         room_s = wanted_s - backlog.statistic_age_s
-        everything_s = self._pace * self.model.duration_s(waiting, waiting)
+        everything_s = self.pace * self.model.duration_s(waiting, waiting)
         if everything_s <= room_s:
             return self._planned(waiting, waiting, f"all of it takes {everything_s:.3g} s")
         length_s = min(room_s, wanted_s / (1.0 + _age_share(target)))
-        fits = max(self._fitting(length_s / self._pace, waiting), self._proven(length_s))
+        fits = max(self._fitting(length_s / self.pace, waiting), self._proven(length_s))
         allowed = int(_LARGEST_GROWTH * max(self._peak_tuples, _FIRST_TUPLES / 2))
         least = max(math.ceil(LEAST_KEPT * waiting), self._cheap(min(allowed, fits), waiting))
         return self._planned(
@@ -117,11 +121,11 @@ class BatchPlanner:
         if not self.model.known or batch.kept_tuples <= 0 or batch.duration_s <= SHORTEST_S:
             return
         predicted_s = self.model.duration_s(batch.kept_tuples, batch.scanned_tuples)
-        surprise = math.log(batch.duration_s / max(predicted_s, SHORTEST_S) / self._pace)
+        surprise = math.log(batch.duration_s / max(predicted_s, SHORTEST_S) / self.pace)
         limit = OUTLIER * self.model.noise
         step = _PACE_GAIN * min(max(-limit, surprise), limit)
         low, high = _PACE_RANGE
-        self._pace = min(max(low, self._pace * math.exp(step)), high)
+        self.pace = min(max(low, self.pace * math.exp(step)), high)
 
     def _proven(self, length_s: float) -> int:
         """What the last batch alone shows to fit: k times the tuples take at most k times as long.

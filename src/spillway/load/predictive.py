@@ -40,7 +40,12 @@ class Predictive:
             everything = KeepOfBacklog(tuples=measurement.backlog.pending_tuples)
             return Decision(action=everything, reason="a batch runs: decides when the next starts")
         plan = self._batches.plan(measurement.backlog, target)
-        return Decision(action=KeepOfBacklog(tuples=plan.tuples), reason=plan.reason)
+        return Decision(
+            action=KeepOfBacklog(tuples=plan.tuples),
+            reason=plan.reason,
+            aim_s=self._batches.aim_s(target),
+            pace=self._batches.pace,
+        )
 
     def _plan_period(self, measurement: Measurement) -> Decision:
         if is_idle(measurement):

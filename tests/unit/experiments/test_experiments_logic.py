@@ -85,10 +85,14 @@ def test_returning_to_the_target_is_judged_on_the_last_half() -> None:
     runs = {"ctrl": lost, "seamless": back, "aloma": back}
     after = {law: environment._settled_s(o) for law, o in runs.items()}
     assert after == {"ctrl": 4.0, "seamless": 2.0, "aloma": 2.0}
-    checks = environment._environment_checks(runs, after)
+    checks = environment._environment_checks(runs, after, "sim")
     assert [check.holds for check in checks[:3]] == [True, True, True]
     after["seamless"] = 3.0
-    assert not environment._environment_checks(runs, after)[1].holds
+    assert not environment._environment_checks(runs, after, "sim")[1].holds
+    after["ctrl"] = 2.0
+    on_spark = environment._environment_checks(runs, after, "spark")[0]
+    assert on_spark.note == environment.COST_HOLDS_THE_JOB
+    assert environment._environment_checks(runs, after, "sim")[0].note == ""
 
 
 def test_a_level_without_any_output_is_not_held() -> None:

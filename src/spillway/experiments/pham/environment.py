@@ -23,7 +23,7 @@ from spillway.experiments.pham.setting import (
 )
 from spillway.experiments.pictures import label, lines, panels
 from spillway.experiments.pool import run_all
-from spillway.experiments.report import Check, Experiment, Report, Setup, Table
+from spillway.experiments.report import Check, Experiment, PlantName, Report, Setup, Table
 from spillway.experiments.spark_spec import run_on_spark
 
 if TYPE_CHECKING:
@@ -36,6 +36,20 @@ BACK = 0.2  # "back at the target": the mean delay is at most this far above it
 ADJUST = (1, 10, 20, 30, 40, 60)
 
 SPARK_DURATION_S = 160.0
+
+# Why these may fail on Spark.
+COST_HOLDS_THE_JOB = (
+    "A gate learns the cost of a tuple from how long batches take, so a job that takes CPU away"
+    " shows as dearer tuples, not as less headroom: once the cost has followed CTRL is right again."
+)
+STILL_LEARNING = (
+    "From light load to overload in one step: the cost of a tuple is hardly known before, and laws"
+    " of a control period need longer than until the job to settle."
+)
+LOSS_OF_TRANSIENTS = (
+    "160 s are mostly transients here, and a law that swings below its target sheds more than it"
+    " must: the losses are those of the swings."
+)
 
 
 def _spec(law: str, setup: Setup, duration_s: float) -> Spec:
@@ -67,7 +81,7 @@ def environment(setup: Setup, duration_s: float = DURATION_S) -> Report:
             }
             for law, o in runs.items()
         },
-        checks=_environment_checks(runs, after),
+        checks=_environment_checks(runs, after, setup.plant),
         tables=[_environment_table(runs, after, JOB_AT * duration_s)],
         pictures={"": lambda: _environment_picture(runs, JOB_AT * duration_s)},
     )
@@ -85,7 +99,12 @@ def _settled_s(outcome: Outcome) -> float:
     return outcome.mean_delay_between(0.5 * end_s, end_s)
 
 
-def _environment_checks(runs: Mapping[str, Outcome], after: Mapping[str, float]) -> list[Check]:
+def _environment_checks(
+    runs: Mapping[str, Outcome], after: Mapping[str, float], plant: PlantName
+) -> list[Check]:
+    def on_spark(why: str, holds: bool) -> str:
+        return why if plant == "spark" and not holds else ""
+
     checks = [
         Check(
             name=f"{law} returns to the target after the job has started",
@@ -96,25 +115,30 @@ def _environment_checks(runs: Mapping[str, Outcome], after: Mapping[str, float])
         for law in ("seamless", "aloma")
     ]
     points = 100.0 * (runs["aloma"].loss_ratio - runs["ctrl"].loss_ratio)
+    stays_away = after["ctrl"] > 1.5 * TARGET_S
+    held_before = _before_s(runs["ctrl"]) <= (1.0 + BACK) * TARGET_S
     return [
         Check(
             name="CTRL does not return: its headroom is no longer correct",
             paper="about twice the target",
             here=f"mean delay {after['ctrl']:.2f} s in the last half",
-            holds=after["ctrl"] > 1.5 * TARGET_S,
+            holds=stays_away,
+            note=on_spark(COST_HOLDS_THE_JOB, stays_away),
         ),
         *checks,
         Check(
             name="before the job CTRL holds the target",
             paper="2 s",
             here=f"{_before_s(runs['ctrl']):.2f} s",
-            holds=_before_s(runs["ctrl"]) <= (1.0 + BACK) * TARGET_S,
+            holds=held_before,
+            note=on_spark(STILL_LEARNING, held_before),
         ),
         Check(
             name="ALoMa's loss is similar to CTRL's",
             paper="62.98 % and 62.69 %",
             here=f"{runs['aloma'].loss_ratio:.2%} and {runs['ctrl'].loss_ratio:.2%}",
             holds=abs(points) <= 3.0,
+            note=on_spark(LOSS_OF_TRANSIENTS, abs(points) <= 3.0),
         ),
     ]
 

@@ -108,7 +108,7 @@ class Decider:
         if isinstance(decision.action, KeepFraction):
             return self._share(decision.action.fraction, decision.reason, arrivals, now_s, growing)
         assert isinstance(decision.action, KeepOfBacklog)
-        return self._count(decision.action.tuples, decision.reason, arrivals, now_s)
+        return self._count(decision.action.tuples, decision, arrivals, now_s)
 
     def _share(
         self, share: float, reason: str, arrivals: Arrivals, now_s: float, growing: bool
@@ -124,25 +124,32 @@ class Decider:
             return self._newest(arrivals, now_s, "stale backlog of the start, freshest once")
         return Choice(wish=Wish(kept_tuples=kept, least_fraction=least, reason=reason))
 
-    def _count(self, tuples: int, reason: str, arrivals: Arrivals, now_s: float) -> Choice:
+    def _count(self, tuples: int, decision: Decision, arrivals: Arrivals, now_s: float) -> Choice:
         """A count is what fits: the rest goes."""
         if self._may_cut(tuples, arrivals):
             if self._gate.policy == "fresh":
-                return self._newest(arrivals, now_s, "freshest first")
+                return self._newest(arrivals, now_s, "freshest first", decision)
             if is_stale(arrivals, now_s, self.target):
-                return self._newest(arrivals, now_s, "stale backlog, freshest once")
+                return self._newest(arrivals, now_s, "stale backlog, freshest once", decision)
         # Nothing has to go: let it wait.
         least = 1.0 if tuples >= arrivals.tuples else self._gate.min_keep
-        return Choice(wish=Wish(kept_tuples=tuples, least_fraction=least, reason=reason))
+        wish = Wish(kept_tuples=tuples, least_fraction=least, reason=decision.reason)
+        return Choice(wish=wish)
 
     def _may_cut(self, kept: float, arrivals: Arrivals) -> bool:
         """Whether something is shed anyway and the oldest may be what goes."""
         free = self._gate.min_keep == 0.0 and self._gate.joint is None
         return free and kept < arrivals.tuples and self.costs is not None
 
-    def _newest(self, arrivals: Arrivals, now_s: float, why: str) -> Choice:
-        assert self.costs is not None
-        fits = newest_within_target(arrivals, now_s, self.costs, self.target)
+    def _newest(
+        self, arrivals: Arrivals, now_s: float, why: str, decision: Decision | None = None
+    ) -> Choice:
+        """The newest that meet the target, with what the law has learned from measured delays."""
+        costs, target = self.costs, self.target
+        assert costs is not None
+        if decision is not None and decision.aim_s is not None:
+            costs, target = costs.slower(decision.pace), replace(target, delay_s=decision.aim_s)
+        fits = newest_within_target(arrivals, now_s, costs, target)
         kept = min(arrivals.tuples, max(fits, self._control.cheap_tuples))
         reason = f"{why}: keeps {kept} of {arrivals.tuples}"
         return Choice(wish=Wish(kept_tuples=kept, least_fraction=0.0, reason=reason), fresh=True)
