@@ -38,7 +38,7 @@ def test_every_second_batch_is_a_probe_and_the_gate_never_notices(
     monitor.close()
 
     batches = [batch for batch in seen if batch.batch_id > 0]
-    ends = [json.loads(batch.sources[0]["endOffset"]) for batch in batches]
+    ends = [batch.sources[0]["endOffset"] for batch in batches]
     assert [end["probe"] for end in ends[:12]] == [False, True] * 6
     gates = [decode(json.loads(end["gate"])) for end in ends if not end["probe"]]
     for before, after in itertools.pairwise(gates):

@@ -24,8 +24,8 @@ TWO_SECONDS = Target(delay_s=2.0)
 SHORTEST_TARGET_S = 0.2  # noise can make o look like nothing
 # Half of it goes to the probes. Those that are judged run longer: efficiency needs many batches,
 # and ALoMa goes around its target slowly.
-MEASURED_S = {"predictive": 90.0, "aloma": 120.0}
-OTHERS_S, PLAIN_S = 60.0, 27.0
+MEASURED_S = {"predictive": 150.0, "aloma": 120.0}
+OTHERS_S, PLAIN_S = 45.0, 27.0
 BOUND_DOUBT = 1.02  # what a calibration does not tell apart
 LEAST_EFFICIENCY = 0.95
 HELD = {"predictive": (0.9, 1.05), "aloma": (0.0, 1.05)}  # mean delay, in targets
