@@ -39,6 +39,17 @@ def test_under_overload_the_sink_holds_what_the_ledger_says(
     assert weights[0] == pytest.approx(sum(kept_something))
 
 
+def test_a_dry_run_drops_nothing_and_says_what_it_would_have_kept(
+    spark: SparkSession, place: Place
+) -> None:
+    frame = gate(spark, place, rate="400000", delay="300ms", dry_run="true")
+    query = to_files(frame, place)
+    wait_until(lambda: batches_done(query) >= 12)
+    query.stop()
+    assert place.require_exact().totals.shed == 0
+    assert min(batch.rule.would_keep_ppm for batch in place.chain()) < 1_000_000
+
+
 def test_a_query_that_is_stopped_and_started_goes_on_exactly(
     spark: SparkSession, place: Place
 ) -> None:

@@ -14,6 +14,11 @@ _PEAK_MEMORY = 0.995  # per batch
 _AIM = 0.98  # of the target: noise would put every second window above it
 _ERROR_LIMIT = 0.3  # of the target: one pause must not move the correction far
 _CORRECTION_RANGE = (-0.4, 0.15)
+# The margin that noise asks for below a p99 target, in its standard deviations: a batch's duration
+# is half of the delay and that of the batch before it the other half, so 2.33 / 2 of each. What was
+# lost beyond that to a burst is given back faster.
+_MARGIN = 2.33 / math.sqrt(2.0)
+_GIVEN_BACK = 6.0
 _FEWER = 4  # times fewer in every second batch that is hopeless
 _PACE_GAIN = 0.3  # of a surprise, in the factor between what batches take and what is predicted
 _PACE_RANGE = (0.25, 4.0)
@@ -38,7 +43,7 @@ class BatchPlanner:
     Correction. The target used is y (1 + b): b integrates the measured error, slowly and with the
     error clipped, only while shedding is in effect. For the mean it is symmetric. For a percentile
     late tuples count by the batch, so overshoots weigh more; b then settles as the margin that the
-    noise of the batch durations asks for.
+    noise of the batch durations asks for. A burst takes more than that; it is given back faster.
 
     Pace. When the machine or the query changes, every batch is off by about the same factor. That
     factor is followed within a few batches; o, c and s take their time behind it.
@@ -144,6 +149,8 @@ class BatchPlanner:
         clipped = min(max(-_ERROR_LIMIT, error), _ERROR_LIMIT)
         quantile = target.quantile
         late, early = (0.05, 0.05) if quantile is None else (0.15, 0.6 * (1.0 - quantile))
+        if quantile is not None and self.correction < -_MARGIN * self.model.noise:
+            early *= _GIVEN_BACK
         gain = late if clipped > 0.0 else early
         low, high = _CORRECTION_RANGE
         low = max(low, -0.1 - 3.0 * self.model.noise)  # more than that is no noise

@@ -17,6 +17,7 @@ def run(
     batches: int = 300,
     noise: float = 0.0,
     pause_at: int | None = None,
+    slow: range = range(0),
     seed: int = 1,
 ) -> tuple[list[float], list[float], list[int]]:
     """(delay statistic, length, kept) of every batch under a constant rate."""
@@ -32,6 +33,7 @@ def run(
             Backlog(pending_tuples=pending, mean_age_s=length_s / 2, statistic_age_s=age_s), target
         ).tuples
         length_s = (OVERHEAD_S + COST_S * tuples) * float(np.exp(noise * rng.standard_normal()))
+        length_s *= 2.5 if k in slow else 1.0
         length_s += 3.0 if k == pause_at else 0.0
         delay_s = age_s + length_s
         records = (
@@ -71,6 +73,16 @@ def test_a_percentile_target_keeps_a_margin_for_the_noise(seed: int) -> None:
     delays_s, _, _ = run(target, 2 / COST_S, batches=600, noise=0.1, seed=seed)
     assert np.mean(np.array(delays_s[-400:]) > 2.0) < 0.1
     assert np.mean(delays_s[-400:]) > 0.75 * 2.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_margin_of_a_percentile_is_given_back_after_a_slow_moment(seed: int) -> None:
+    """The noise is what it was: a margin that grew in ten slow batches must not stay."""
+    _, lengths_s, kept = run(
+        Target.parse("p99 800ms"), 2 / COST_S, noise=0.05, slow=range(150, 160), seed=seed
+    )
+    per_s = np.array(kept) / np.array(lengths_s)
+    assert per_s[190:230].mean() > 0.8 * per_s[100:150].mean()
 
 
 def test_a_pause_costs_one_short_batch_and_nothing_after() -> None:
