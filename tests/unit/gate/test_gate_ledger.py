@@ -12,6 +12,7 @@ from spillway.clock import ManualClock
 from spillway.errors import SpillwayError
 from spillway.gate.ledger import audit, disagreements, lives, shed_positions
 from spillway.gate.offsets import Offset, decode, encode
+from spillway.plants.spark import archive
 from spillway.plants.spark.archive import Archive
 from spillway.plants.spark.ledger_files import audits, read_ledger
 
@@ -109,6 +110,25 @@ def test_a_torn_last_line_is_left_out_and_written_again(
     for offset in chain[3:7]:
         archive.add(encode(offset))
     assert [offset.seq for offset in read_ledger(path)] == list(range(7))
+
+
+def test_a_long_ledger_is_not_read_from_its_start(
+    tmp_path: Path, chain: list[Offset], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every batch once, whether the gate's last line is in the tail or far before it."""
+    monkeypatch.setattr(archive, "_TAIL_BYTES", 2500)  # about two lines
+    path = tmp_path / "ledger.jsonl"
+    other = [replace(offset, gate="another") for offset in chain]
+    write(path, [*chain[:6], *other])
+    before = path.read_text()
+    path.write_text(before + '{"torn": ')
+    reopened = Archive(path)
+    for offset in [*other, *chain]:
+        reopened.add(encode(offset))
+    assert path.read_text().startswith(before)
+    found = read_ledger(path)
+    assert [o.seq for o in found if o.gate == "another"] == [o.seq for o in other]
+    assert [o.seq for o in found if o.gate != "another"] == [o.seq for o in chain]
 
 
 def test_a_disk_that_refuses_delays_lines_and_nothing_else(

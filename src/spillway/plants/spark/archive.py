@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 _KEPT_LINES = 100_000  # what a full disk may hold up in memory before the oldest go
+_TAIL_BYTES = 1 << 22  # thousands of batches: what a start looks at, however long the ledger is
+
+Life = tuple[str, int]  # gate, and when it began
 
 
 class Archive:
@@ -21,7 +24,8 @@ class Archive:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._last: dict[tuple[str, int], int] = {}
+        self._last: dict[Life, int] = {}
+        self._unread_bytes = 0  # of the ledger as it was found, before its tail
         self._waiting: deque[str] = deque(maxlen=_KEPT_LINES)
         self._opened = False
         self._failing = False
@@ -33,7 +37,7 @@ class Archive:
         except OSError as error:
             self._complain(error)
         life, seq = (offset["gate"], offset["began_us"]), offset["seq"]
-        if seq <= self._last.get(life, -1):
+        if seq <= self._recall(life):
             return
         self._last[life] = seq
         self._waiting.append(json.dumps(offset, separators=(",", ":")) + "\n")
@@ -45,11 +49,31 @@ class Archive:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         if self._path.exists():
             _cut_torn_line(self._path)
-            for line in self._path.read_text().splitlines():
-                with suppress(ValueError, KeyError, TypeError):  # damaged: the audit says so
-                    record = json.loads(line)
-                    self._last[record["gate"], record["began_us"]] = record["seq"]
+            self._unread_bytes = max(0, self._path.stat().st_size - _TAIL_BYTES)
+            self._remember(self._unread_bytes, b"")
         self._opened = True
+
+    def _recall(self, life: Life) -> int:
+        """The last batch of a gate's life that the ledger has. Its line is near the end, unless
+        the file is an old one and the life is new."""
+        if life not in self._last:
+            self._last[life] = -1
+            if self._unread_bytes > 0:
+                with suppress(OSError):
+                    self._remember(0, life[0].encode())
+        return self._last[life]
+
+    def _remember(self, start: int, gate: bytes) -> None:
+        """Note the last batch of every life from a byte on, in lines that name the gate."""
+        with self._path.open("rb") as file:
+            file.seek(start)
+            if start > 0:
+                file.readline()  # most likely the rest of a line
+            for line in file:
+                if gate in line:
+                    with suppress(ValueError, KeyError, TypeError):  # damaged: the audit says so
+                        record = json.loads(line)
+                        self._last[record["gate"], record["began_us"]] = record["seq"]
 
     def _flush(self) -> None:
         try:
@@ -79,8 +103,16 @@ def _append(descriptor: int, line: bytes) -> None:
 
 
 def _cut_torn_line(path: Path) -> None:
+    """Whatever follows the last line's end."""
     with path.open("rb+") as file:
-        content = file.read()
-        whole = content.rfind(b"\n") + 1
-        if whole != len(content):
-            file.truncate(whole)
+        size = place = file.seek(0, os.SEEK_END)
+        while place > 0:
+            start = max(0, place - _TAIL_BYTES)
+            file.seek(start)
+            found = file.read(place - start).rfind(b"\n")
+            if found >= 0:
+                place = start + found + 1
+                break
+            place = start
+        if place != size:
+            file.truncate(place)
