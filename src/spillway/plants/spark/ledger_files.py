@@ -31,11 +31,11 @@ def chains(path: Path, checkpoint: Path | None) -> Mapping[Life, list[Offset]]:
 
 
 def audits(path: Path, checkpoint: Path | None) -> list[Audit]:
-    archived, logged = lives(read_ledger(path)), lives(_completed(checkpoint))
-    found = []
-    for life, chain in chains(path, checkpoint).items():
+    archived, logged = read_ledger(path), _completed(checkpoint)
+    chains_archived, chains_logged, found = lives(archived), lives(logged), []
+    for life, chain in lives([*archived, *logged]).items():
         result = audit(chain)
-        differ = disagreements(archived.get(life, ()), logged.get(life, ()))
+        differ = disagreements(chains_archived.get(life, ()), chains_logged.get(life, ()))
         found.append(replace(result, problems=result.problems + differ))
     return found
 
