@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from broker import PASSWORD, USER
 
 from spillway.errors import SpillwayError
 from spillway.logs import kafka_watch
@@ -79,6 +80,44 @@ def test_new_partitions_are_found(kafka_broker: Any) -> None:
     for done in admin.create_partitions([NewPartitions("growing", 3)]).values():
         done.result(30)
     eventually(lambda: len(log.extent(time.time() + kafka_watch.PARTITIONS_EVERY_S)) == 3)
+
+
+def secured(broker: Any, **more: str) -> dict[str, str]:
+    """TLS with the broker's certificate, and a user with a password."""
+    return {
+        "kafka.bootstrap.servers": broker.secure_bootstrap,
+        "kafka.security.protocol": "SASL_SSL",
+        "kafka.ssl.ca.location": str(broker.certificate),
+        "kafka.sasl.mechanism": "PLAIN",
+        "kafka.sasl.username": USER,
+        "kafka.sasl.password": PASSWORD,
+    } | {f"kafka.{name}": value for name, value in more.items()}
+
+
+def test_security_options_reach_the_client(kafka_broker: Any) -> None:
+    kafka_broker.create_topic("secured")
+    produce(kafka_broker, "secured", numbers(0, 50))
+    log = open_log(options_of(kafka_broker, "secured", **secured(kafka_broker)), SCHEMA)
+    [span] = log.extent(time.time())
+    assert span.stop == 50
+    assert read(log, span) == list(range(50))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"sasl.password": "guess"}, "uthentication"),
+        ({"ssl.ca.location": ""}, "certificate"),
+    ],
+)
+def test_a_refused_login_is_told(
+    kafka_broker: Any, wrong: dict[str, str], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kafka_watch, "REQUEST_TIMEOUT_S", 2.0)
+    given = options_of(kafka_broker, "secured", **secured(kafka_broker, **wrong))
+    log = open_log(given, SCHEMA)
+    with pytest.raises(SpillwayError, match=told):
+        eventually(lambda: bool(log.extent(time.time())), within_s=20.0)
 
 
 def test_long_holes_are_jumped_over(kafka_broker: Any) -> None:

@@ -17,14 +17,22 @@ from confluent_kafka.admin import AdminClient, NewTopic
 HERE = Path(__file__).parent
 CLUSTER_ID = "c3BpbGx3YXktdGVzdHMtMQ"
 START_TIMEOUT_S = 90.0
+USER, PASSWORD = "reader", "open-sesame"
 
 PROPERTIES = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:{controller_port}
 controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listeners=PLAINTEXT://127.0.0.1:{port},SECURE://127.0.0.1:{secure_port},\
+CONTROLLER://127.0.0.1:{controller_port}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SECURE:SASL_SSL,CONTROLLER:PLAINTEXT
+listener.name.secure.ssl.keystore.location={keystore}
+listener.name.secure.ssl.keystore.type=PKCS12
+listener.name.secure.ssl.keystore.password={password}
+listener.name.secure.sasl.enabled.mechanisms=PLAIN
+listener.name.secure.plain.sasl.jaas.config=\
+org.apache.kafka.common.security.plain.PlainLoginModule required user_{user}="{password}";
 log.dirs={data}
 num.partitions=1
 offsets.topic.num.partitions=1
@@ -49,9 +57,11 @@ class Broker:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._port, self._controller_port = _free_ports(2)
+        self._port, self._secure_port, self._controller_port = _free_ports(3)
         self._process: subprocess.Popen[bytes] | None = None
         self.bootstrap = f"127.0.0.1:{self._port}"
+        self.secure_bootstrap = f"127.0.0.1:{self._secure_port}"  # TLS, and a password
+        self.certificate = folder / "certificate.pem"
 
     def start(self) -> None:
         config = self._folder / "server.properties"
@@ -80,10 +90,26 @@ class Broker:
     def admin(self) -> Any:
         return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
 
+    def _certify(self, keystore: Path) -> None:
+        """A key of the broker's own, signed by itself, and its certificate for clients."""
+        store = ("-keystore", str(keystore), "-storepass", PASSWORD, "-alias", "broker")
+        key = ("-keyalg", "EC", "-dname", "CN=127.0.0.1", "-ext", "san=ip:127.0.0.1")
+        made = ("-genkeypair", "-storetype", "PKCS12", "-validity", "3650", *key)
+        shown = ("-exportcert", "-rfc", "-file", str(self.certificate))
+        for arguments in (made, shown):
+            command = [_tool("keytool"), *arguments, *store]
+            subprocess.run(command, capture_output=True, check=True, timeout=60)
+
     def _format(self, config: Path) -> None:
+        keystore = self._folder / "keystore.p12"
+        self._certify(keystore)
         config.write_text(
             PROPERTIES.format(
                 port=self._port,
+                secure_port=self._secure_port,
+                keystore=keystore,
+                user=USER,
+                password=PASSWORD,
                 controller_port=self._controller_port,
                 data=self._folder / "data",
             )
@@ -145,14 +171,19 @@ def _resolved(file: str, *arguments: str) -> str:
     return remembered.read_text()
 
 
-def _java(main: str, *arguments: str) -> list[str]:
+def _tool(name: str) -> str:
+    """One of Java's programs."""
     home = os.environ.get("JAVA_HOME")
-    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
-    if java is None:
-        raise UnavailableError("no Kafka broker: Java is not on the PATH")
+    found = str(Path(home, "bin", name)) if home else shutil.which(name)
+    if found is None:
+        raise UnavailableError(f"no Kafka broker: Java's '{name}' is not on the PATH")
+    return found
+
+
+def _java(main: str, *arguments: str) -> list[str]:
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
     memory = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-    return [java, *memory, quiet, "-cp", classpath(), main, *arguments]
+    return [_tool("java"), *memory, quiet, "-cp", classpath(), main, *arguments]
 
 
 def _free_ports(count: int) -> list[int]:

@@ -16,6 +16,7 @@ OffsetSpec: Any = _OffsetSpec  # untyped in the library
 REQUEST_TIMEOUT_S = 5.0
 PARTITIONS_EVERY_S = 10.0
 EARLIEST_EVERY_S = 5.0
+_REFUSED = (KafkaError._AUTHENTICATION, KafkaError._SSL)
 
 
 class TopicWatch:
@@ -30,6 +31,7 @@ class TopicWatch:
         )
         for consumer_only in ("fetch.wait.max.ms", "queued.max.messages.kbytes", "group.id"):
             given.pop(consumer_only, None)
+        self._refusal, given["error_cb"] = "", self._complain
         try:
             self._admin = AdminClient(given)
         except KafkaException as error:
@@ -48,7 +50,7 @@ class TopicWatch:
         except KafkaException as error:
             self._tolerate(now_s, error)
         else:
-            self._failing_since_s = None
+            self._failing_since_s, self._refusal = None, ""
         return self._extent
 
     def first_at_or_after(self, partition: int, times_s: list[float]) -> list[int]:
@@ -116,7 +118,18 @@ class TopicWatch:
         if self._extent and now_s - self._failing_since_s <= self._outage_s:
             return
         silent_s = self._outage_s if self._extent else REQUEST_TIMEOUT_S
+        self._admin.poll(0)  # the client's complaints
+        if self._refusal:
+            raise SpillwayError(
+                f"Kafka at {self._servers} and this client refuse each other ({self._refusal}):"
+                " check options 'kafka.security.protocol', 'kafka.sasl.*' and 'kafka.ssl.*'"
+            ) from error
         raise SpillwayError(
             f"no answer from Kafka at {self._servers} for {silent_s:g} s ({error.args[0].str()}):"
             " are the brokers up, and is option 'kafka.bootstrap.servers' right?"
         ) from error
+
+    def _complain(self, error: KafkaError) -> None:
+        """A wrong password looks like a broker that is down, but for what is told here."""
+        if error.code() in _REFUSED:
+            self._refusal = error.str().rstrip(" .")
