@@ -54,6 +54,11 @@ class Calibration:
         return bound_rate_per_s(rate_per_s, target, *self._costs)
 
     @property
+    def scan_share(self) -> float:
+        """s over c: a machine that becomes slower makes both dearer."""
+        return self.scanned_s / self.kept_s
+
+    @property
     def _costs(self) -> tuple[float, float, float]:
         return self.fixed_s, self.kept_s, self.scanned_s
 

@@ -42,18 +42,32 @@ class ProbedSample:
     sample: Sample
     rounds: tuple[Round, ...]
 
-    def efficiency(self, rate_per_s: float, target: Target, seed: int) -> dict[str, Any]:
-        """Kept over what the uniform oracle keeps on a machine that costs what the probes cost."""
+    def efficiency(
+        self, rate_per_s: float, target: Target, scan_share: float, seed: int
+    ) -> dict[str, Any]:
+        """Kept over what the uniform oracle keeps on a machine that costs what the probes cost.
+
+        `scan_share` is s over c. It is a thousandth or so, which probes of the gate's own kind
+        cannot tell from noise: it has to be measured beforehand.
+        """
         if not self.rounds:
             return {"efficiency": None, "bound_ratio": None}
-        machine = fitted_probes(self.rounds)
-        low, high = _interval(self.rounds, rate_per_s, target, seed)
+        machine = fitted_probes(self.rounds, scan_share)
+        picked = np.random.default_rng(seed).integers(
+            0, len(self.rounds), (RESAMPLED, len(self.rounds))
+        )
+        tried = [
+            share_kept([self.rounds[i] for i in some], rate_per_s, target, scan_share)
+            for some in picked
+        ]
+        found = [share for share in tried if share is not None]
+        low, high = np.quantile(found, (0.025, 0.975)) if found else (None, None)
         return {
-            "efficiency": efficiency_of(self.rounds, rate_per_s, target),
+            "efficiency": share_kept(self.rounds, rate_per_s, target, scan_share),
             "efficiency_low": low,
             "efficiency_high": high,
             "bound_ratio": _share(
-                self.rounds, lambda speed: machine.slower(speed).bound_per_s(rate_per_s, target)
+                self.rounds, machine, lambda m: m.bound_per_s(rate_per_s, target)
             ),
             "batch_time_of_bare": _of_bare(self.rounds),
             "calibration": asdict(machine),
@@ -110,57 +124,56 @@ def read_turns(batches: Sequence[BatchProgress], probes: Sequence[str]) -> Probe
     return ProbedSample(sample=Sample(batches=seen, length_s=length_s), rounds=rounds)
 
 
-def fitted_probes(rounds: Sequence[Round]) -> Calibration:
-    """Least squares of o + c n + s m, none below zero. Means: slow moments meet an oracle too."""
-    probes = [turn for turns in rounds for turn in turns if turn.probe is not None]
-    work = np.array([(1.0, turn.kept, turn.scanned) for turn in probes])
+def fitted_probes(rounds: Sequence[Round], scan_share: float) -> Calibration:
+    """o and c by least squares, none below zero, from the probes that were kept whole.
+
+    Means, not medians: slow moments meet an oracle too.
+    """
+    whole = [turn for turns in rounds for turn in _whole(turns)]
+    work = np.array([(1.0, turn.kept + scan_share * turn.scanned) for turn in whole])
     scale = work.max(axis=0)
-    solved, _ = nnls(work / scale, np.array([turn.took_s for turn in probes]))
-    fixed_s, kept_s, scanned_s = solved / scale
-    return Calibration(
-        fixed_s=float(fixed_s), kept_s=max(1e-12, float(kept_s)), scanned_s=float(scanned_s)
-    )
+    solved, _ = nnls(work / scale, np.array([turn.took_s for turn in whole]))
+    fixed_s, kept_s = (float(value) for value in solved / scale)
+    kept_s = max(1e-12, kept_s)
+    return Calibration(fixed_s=fixed_s, kept_s=kept_s, scanned_s=scan_share * kept_s)
 
 
-def efficiency_of(rounds: Sequence[Round], rate_per_s: float, target: Target) -> float | None:
+def share_kept(
+    rounds: Sequence[Round], rate_per_s: float, target: Target, scan_share: float
+) -> float | None:
     """None when the oracle keeps nothing: o was measured longer than the best batch."""
-    machine = fitted_probes(rounds)
-    return _share(rounds, lambda speed: machine.slower(speed).best_kept_per_s(rate_per_s, target))
+    machine = fitted_probes(rounds, scan_share)
+    return _share(rounds, machine, lambda m: m.best_kept_per_s(rate_per_s, target))
 
 
-def _share(rounds: Sequence[Round], possible_per_s: Callable[[float], float]) -> float | None:
+def _share(
+    rounds: Sequence[Round], machine: Calibration, possible_per_s: Callable[[Calibration], float]
+) -> float | None:
     """What the gate kept, over what was possible in the same time at each round's own speed.
 
     One mean speed for all rounds would ask too little: a fast minute wins more than a slow one
     loses.
     """
-    machine, kept, possible = fitted_probes(rounds), 0, 0.0
+    kept, possible = 0, 0.0
     for turns in rounds:
-        said_s = sum(machine.batch_s(turn.kept, turn.scanned) for turn in turns if turn.probe)
-        slowness = sum(turn.took_s for turn in turns if turn.probe) / said_s
+        whole = _whole(turns)
+        said_s = sum(machine.batch_s(turn.kept, turn.scanned) for turn in whole)
+        slowness = sum(turn.took_s for turn in whole) / said_s
         kept += sum(turn.kept for turn in turns if not turn.probe)
         own_s = sum(turn.took_s for turn in turns if not turn.probe)
-        possible += possible_per_s(slowness) * own_s
+        possible += possible_per_s(machine.slower(slowness)) * own_s
     return kept / possible if possible > 0.0 else None
+
+
+def _whole(turns: Round) -> list[Turn]:
+    """The probes that kept all they read."""
+    return [turn for turn in turns if turn.probe not in (None, LIKE)]
 
 
 def _of_bare(rounds: Sequence[Round]) -> float | None:
     """The gate's batches over the probes right after them that did the same work."""
     pairs = [(a, b) for turns in rounds for a, b in pairwise(turns) if b.probe == LIKE]
     return sum(a.took_s for a, _ in pairs) / sum(b.took_s for _, b in pairs) if pairs else None
-
-
-def _interval(
-    rounds: Sequence[Round], rate_per_s: float, target: Target, seed: int
-) -> tuple[float | None, float | None]:
-    """95 %, by resampling whole rounds."""
-    picked = np.random.default_rng(seed).integers(0, len(rounds), (RESAMPLED, len(rounds)))
-    tried = (efficiency_of([rounds[i] for i in some], rate_per_s, target) for some in picked)
-    found = [share for share in tried if share is not None]
-    if len(rounds) < 2 or not found:
-        return None, None
-    low, high = np.quantile(found, (0.025, 0.975))
-    return float(low), float(high)
 
 
 def _without_probes(

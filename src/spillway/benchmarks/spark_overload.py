@@ -81,7 +81,7 @@ def _case(
         spans_s = settle_s(law), MEASURED_S.get(law, OTHERS_S)
         seen = probed_sample(bench, source, windowed, probes, spans_s)
         rows[law] = row_of([seen.sample], case.target) | {"rate_per_s": rate}
-        rows[law] |= seen.efficiency(rate, case.target, seed)
+        rows[law] |= seen.efficiency(rate, case.target, machine.scan_share, seed)
     progress(f"{case.name}: plain Spark", len(laws) / (len(laws) + 1))
     rows[PLAIN] = _measure_plain(bench, case, rate, seed)
     return rows

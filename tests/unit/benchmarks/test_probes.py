@@ -99,7 +99,7 @@ def sampled(slowness: Iterable[float], *, share: float = 1.0) -> ProbedSample:
 
 
 def test_probes_find_what_a_batch_costs() -> None:
-    found = fitted_probes(sampled([1.0] * 3).rounds)
+    found = fitted_probes(sampled([1.0] * 3).rounds, MACHINE.scan_share)
     assert found.fixed_s == pytest.approx(MACHINE.fixed_s)
     assert found.kept_s == pytest.approx(MACHINE.kept_s)
     assert found.scanned_s == pytest.approx(MACHINE.scanned_s)
@@ -107,14 +107,14 @@ def test_probes_find_what_a_batch_costs() -> None:
 
 def test_an_ideal_gate_on_a_machine_that_drifts_has_an_efficiency_of_one() -> None:
     """Half as fast again within the run: no calibration before and after would tell."""
-    row = sampled([1.0] * 6 + [1.5] * 6).efficiency(RATE_PER_S, TARGET, seed=1)
+    row = sampled([1.0] * 6 + [1.5] * 6).efficiency(RATE_PER_S, TARGET, MACHINE.scan_share, seed=1)
     assert row["efficiency"] == pytest.approx(1.0, rel=1e-3)
     assert 1.0 < 1.0 / row["bound_ratio"] < 1.1
 
 
 def test_what_a_gate_loses_shows_and_has_an_interval() -> None:
     noise = np.random.default_rng(5).lognormal(0.0, 0.1, 20)
-    row = sampled(noise, share=0.9).efficiency(RATE_PER_S, TARGET, seed=1)
+    row = sampled(noise, share=0.9).efficiency(RATE_PER_S, TARGET, MACHINE.scan_share, seed=1)
     assert row["efficiency"] == pytest.approx(0.9, abs=0.005)
     assert row["efficiency_low"] <= row["efficiency"] <= row["efficiency_high"]
 
@@ -125,7 +125,7 @@ def test_a_gate_that_is_dearer_than_the_bare_source_is_seen_in_its_batch_times()
         tuple(replace(t, took_s=t.took_s * 1.1) if not t.probe else t for t in r) for r in rounds
     ]
     row = ProbedSample(sample=Sample(batches=[], length_s=1.0), rounds=tuple(slower)).efficiency(
-        RATE_PER_S, TARGET, seed=1
+        RATE_PER_S, TARGET, MACHINE.scan_share, seed=1
     )
     assert row["batch_time_of_bare"] == pytest.approx(1.1, rel=1e-3)
     assert row["efficiency"] == pytest.approx(1.0 / 1.1, rel=1e-3)
