@@ -19,6 +19,7 @@ WARM_RATE_PER_S, WARM_S = 20_000_000, 60.0
 WARM_TURNS = 5
 MOST_PER_S = 100_000_000  # of the synthetic log
 SETTLED = 0.95  # of the c before: it does not fall any more
+SHORT_S, SHORT_BATCHES = 0.12, 24  # what the tuples of a short batch take; about what o is
 # s is a hundredth of c and less. It shows between batches that keep as many tuples, of more or
 # fewer scanned, in turns; what differs then is the scanning. Many short batches that scan fifty
 # times what they keep: at 60 million tuples/s an error of 0.1 ns is 0.6 % of the capacity.
@@ -40,6 +41,12 @@ class Calibration:
             kept_s=factor * self.kept_s,
             scanned_s=factor * self.scanned_s,
         )
+
+    def with_fixed(self, fixed_s: float, tuples: float) -> "Calibration":
+        """Another o, and the c with which whole batches of `tuples` take as long as before."""
+        whole_s = self.batch_s(tuples, tuples)
+        kept_s = max(0.1 * self.kept_s, (whole_s - fixed_s) / tuples - self.scanned_s)
+        return Calibration(fixed_s=fixed_s, kept_s=kept_s, scanned_s=self.scanned_s)
 
     def capacity_per_s(self, target: Target) -> float:
         """What can be kept at most: batches of the best length, and nothing shed to scan."""
@@ -94,18 +101,22 @@ def calibrate_warm(bench: Bench, shape: Shape, target: Target) -> Calibration:
     """Calibrates at the batch size of `target` until the JVM has stopped getting faster.
 
     Its compiler goes on for minutes: a query's c falls by a quarter after the first one. The
-    gate's own path is warmed up too.
+    gate's own path is warmed up too. Long batches hide o in their noise: it is measured between
+    short ones, where it is half of the time.
     """
     warm = bench.start(gate(rate=str(WARM_RATE_PER_S), delay=f"{target.delay_s}s"), shape)
     warm.for_seconds(WARM_S)
     warm.stop()
-    machine = _calibrate(bench, shape, FIRST_GUESS_TUPLES, batches=4, warm=40)
-    for _ in range(WARM_TURNS):
+    tuples, kept_s = FIRST_GUESS_TUPLES, 0.0
+    for turn in range(1 + WARM_TURNS):
+        machine = _calibrate(bench, shape, tuples, batches=6, warm=40 if turn == 0 else 6)
         tuples = max(1000, round(machine.capacity_per_s(target) * uniform_length_s(target)))
-        before, machine = machine, _calibrate(bench, shape, tuples, batches=6, warm=6)
-        if machine.kept_s > SETTLED * before.kept_s:
+        if turn > 0 and machine.kept_s > SETTLED * kept_s:
             break
-    return replace(machine, scanned_s=_scanned_s(bench, shape, round(SCAN_SHARE * tuples)))
+        kept_s = machine.kept_s
+    short = _calibrate(bench, shape, round(SHORT_S / machine.kept_s), batches=SHORT_BATCHES, warm=6)
+    scanned_s = _scanned_s(bench, shape, round(SCAN_SHARE * tuples))
+    return replace(machine.with_fixed(short.fixed_s, tuples), scanned_s=scanned_s)
 
 
 def _calibrate(bench: Bench, shape: Shape, tuples: int, *, batches: int, warm: int) -> Calibration:

@@ -39,6 +39,13 @@ def test_the_oracle_pays_for_the_fixed_price_and_for_scanning() -> None:
     assert MACHINE.best_kept_per_s(RATE_PER_S, TARGET) == pytest.approx(875_000.0)
 
 
+def test_another_fixed_price_leaves_the_time_of_a_batch_as_it_was() -> None:
+    other = MACHINE.with_fixed(0.15, 1_000_000)
+    assert other.fixed_s == 0.15
+    assert other.batch_s(1e6, 1e6) == pytest.approx(MACHINE.batch_s(1e6, 1e6))
+    assert other.kept_s < MACHINE.kept_s
+
+
 def test_efficiency_weighs_every_run_by_its_own_calibrations() -> None:
     slow = Calibration(fixed_s=0.2, kept_s=2e-6, scanned_s=2e-8)
     around = [(MACHINE, MACHINE), (slow, slow)]
