@@ -10,7 +10,7 @@ test: $(VENV)/ready
 	@$(BIN)/ruff check src tests
 	@$(BIN)/ruff format --check src tests
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest
+	@sh scripts/test $(BIN)/python
 
 lint: $(VENV)/ready
 	@$(BIN)/ruff check --fix src tests
