@@ -169,7 +169,7 @@ def _missed(law: str, row: dict[str, Any], target: Target) -> list[str]:
         elif not low_s <= mean_s <= high_s:
             missed.append(f"mean delay {mean_s:.2f} s: asked for {low_s:.2f} to {high_s:.2f} s")
     if law == "predictive" and row["efficiency"] is None:
-        missed.append("the oracle keeps nothing: o was measured longer than the best batch")
+        missed.append("no efficiency: too few batches, or o was measured longer than the best one")
     elif law == "predictive" and row["efficiency"] < LEAST_EFFICIENCY:
         missed.append(f"efficiency {row['efficiency']:.3f}: asked for {LEAST_EFFICIENCY}")
     held = mean_s is not None and mean_s <= 1.05 * target.delay_s
