@@ -20,8 +20,12 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long runs are for `make chaos`."""
+    """Whatever is in this folder needs Spark. Long runs are for `make chaos`."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.spark)
     if "SPILLWAY_KILLS" not in os.environ:
         for item in items:
             if item.get_closest_marker("chaos"):
