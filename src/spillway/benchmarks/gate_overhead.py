@@ -1,8 +1,8 @@
 """`gate-overhead`: what the gate costs, against a bare Python source with the same rows.
 
 The two take turns batch by batch within one query, so that drift of the machine, the compiled code
-and the collected garbage fall on both alike. So does what they share: offsets, the reader that tasks
-unpickle, reports and commits; that part of the gate's price does not show. The interval is a
+and the collected garbage fall on both alike. So does what they share (offsets, the reader that
+tasks unpickle, reports, commits): that part of the gate's price does not show. The interval is a
 bootstrap over stretches of pairs.
 """
 
