@@ -24,12 +24,12 @@ chaos: $(VENV)/ready
 types: $(VENV)/ready
 	@$(BIN)/mypy
 
-$(VENV)/ready: requirements.txt pyproject.toml
+$(VENV)/ready: requirements.txt pyproject.toml lab/pyproject.toml
 	@sh scripts/prerequisites $(PYTHON)
 	@echo "making the virtual environment in $(VENV) (a few minutes the first time)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./lab
 	@touch $@
 
 clean:

@@ -5,7 +5,7 @@ python examples/market.py
 
 import pyarrow as pa
 
-from spillway.queries.api import Flow
+from spillway.api import Flow
 
 SECTORS = range(12)
 

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spillway.plants.sim.engine import Engine
-from spillway.plants.sim.network import Network, Operator, RangeWindow, Stream
-from spillway.plants.sim.steps import Steps
+from spillway_lab.engine.engine import Engine
+from spillway_lab.engine.network import Network, Operator, RangeWindow, Stream
+from spillway_lab.engine.steps import Steps
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from spillway.gate.sampling import PPM, UniformRule, keeps
-from spillway.plants.sim.engine import Engine
-from spillway.plants.sim.network import Network
-from spillway.plants.sim.scheduling import Scheduler, make_scheduler
-from spillway.plants.sim.steps import NO_BACKGROUND, STEADY, Steps
+from spillway_lab.engine.engine import Engine
+from spillway_lab.engine.network import Network
+from spillway_lab.engine.scheduling import Scheduler, make_scheduler
+from spillway_lab.engine.steps import NO_BACKGROUND, STEADY, Steps
 
 
 @dataclass

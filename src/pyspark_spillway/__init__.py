@@ -1,5 +1,5 @@
 """Makes format("spillway") known: Spark looks for a DefaultSource in packages named pyspark_*."""
 
-from spillway.plants.spark.source import Spillway as DefaultSource
+from spillway.hosts.spark.source import Spillway as DefaultSource
 
 __all__ = ["DefaultSource"]

@@ -15,11 +15,11 @@ import pytest
 
 from spillway.load.laws import CAPABILITIES, LAWS, Capabilities, make
 from spillway.model import Target
-from spillway.plants.sim.engine import Engine, NetworkPlant
-from spillway.plants.sim.network import Network, Operator, chain
-from spillway.plants.sim.run import Run, simulate
-from spillway.plants.sim.steps import NO_BACKGROUND, Steps
 from spillway.ports import LoadManager
+from spillway_lab.engine.engine import Engine, NetworkPlant
+from spillway_lab.engine.network import Network, Operator, chain
+from spillway_lab.engine.run import Run, simulate
+from spillway_lab.engine.steps import NO_BACKGROUND, Steps
 
 COST_S = 0.02
 FLAT = Network(operators=chain([COST_S / 4] * 4))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from broker import Broker, UnavailableError
 
-from spillway.benchmarks.logs import KAFKA_VARIABLE
+from spillway_lab.benchmarks.logs import KAFKA_VARIABLE
 
 
 def main(command: list[str]) -> int:

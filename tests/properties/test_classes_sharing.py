@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from spillway.classes.scheduler import ClassScheduler
 from spillway.load.laws import make
 from spillway.model import Decision, Measurement, Target
-from spillway.plants.sim.classes import ClassPlant, ServiceClass
-from spillway.plants.sim.engine import Engine
-from spillway.plants.sim.network import Network, Operator, Stream
-from spillway.plants.sim.run import Run, simulate_classes
+from spillway_lab.engine.classes import ClassPlant, ServiceClass
+from spillway_lab.engine.engine import Engine
+from spillway_lab.engine.network import Network, Operator, Stream
+from spillway_lab.engine.run import Run, simulate_classes
 
 DURATION_S = 20.0
 PERIOD_S = 0.15

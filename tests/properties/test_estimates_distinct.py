@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spillway.benchmarks.estimates import Z
-from spillway.benchmarks.estimates_keys import GROUPS, Keyed, estimated_keys
-from spillway.queries.estimates_numbers import distinct
+from spillway.estimates.numbers import distinct
+from spillway_lab.benchmarks.estimates import Z
+from spillway_lab.benchmarks.estimates_keys import GROUPS, Keyed, estimated_keys
 
 SEEDS = 40
 

@@ -11,10 +11,10 @@ from spillway.cluster.fit.decide import shed, shed_nothing
 from spillway.cluster.fit.links import Link, with_links
 from spillway.cluster.fit.messages import TableUpdate, apply_update, full_update
 from spillway.cluster.fit.optimum import optimum
-from spillway.cluster.fit.random_topology import Shape, random_topology
 from spillway.cluster.fit.shares import negotiate
 from spillway.cluster.fit.spread import MaxError, TableSize
 from spillway.cluster.fit.topology import OUTSIDE, Arc, Output, Topology, exact
+from spillway_lab.workloads.random_topology import Shape, random_topology
 
 SEEDS = st.integers(0, 2**32 - 1)
 SHAPES = st.builds(

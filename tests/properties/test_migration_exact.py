@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spillway.cluster.migration.cases import SHAPES, judge, random_case
 from spillway.cluster.migration.handoff import in_order, resume, run
+from spillway_lab.workloads.migration_cases import SHAPES, judge, random_case
 
 
 @pytest.mark.parametrize("shape", SHAPES)

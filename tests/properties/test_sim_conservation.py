@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from random_networks import random_case
 from spillway.model import Action, Decision, KeepFraction, KeepOfBacklog, Target
-from spillway.plants.sim.batches import BatchCost, Query
-from spillway.plants.sim.engine import NetworkPlant
-from spillway.plants.sim.microbatch import MicroBatchPlant
-from spillway.plants.sim.run import SimulatedPlant
+from spillway_lab.engine.batches import BatchCost, Query
+from spillway_lab.engine.engine import NetworkPlant
+from spillway_lab.engine.microbatch import MicroBatchPlant
+from spillway_lab.engine.run import SimulatedPlant
 
 ACTIONS = st.one_of(
     st.floats(0.0, 1.5).map(lambda f: KeepFraction(fraction=f)),

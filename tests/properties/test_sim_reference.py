@@ -6,7 +6,7 @@ import pytest
 from random_networks import Case, random_case
 from reference_sim import ReferenceSim
 from spillway.model import Decision, KeepFraction, Target
-from spillway.plants.sim.engine import NetworkPlant
+from spillway_lab.engine.engine import NetworkPlant
 
 
 def _plant(case: Case) -> NetworkPlant:

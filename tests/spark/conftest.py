@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spillway.plants.spark.session import open_session
+from spillway.hosts.spark.session.session import open_session
 
 sys.path.append(str(Path(__file__).parent))
 

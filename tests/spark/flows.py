@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from spillway.flow.flow import Flow
+from spillway.hosts.spark.driver.application import Application, Folder
 from spillway.logs import catalog
 from spillway.model import parse_duration_s
-from spillway.plants.spark.application import Application, Folder
-from spillway.queries.flow import Flow
 
 START_S = 1_700_000_000.0
 NO_DATA_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gates import Place, gate, to_files
 
-from spillway.plants.spark.session import open_session
+from spillway.hosts.spark.session.session import open_session
 
 
 def main(root: Path, options: dict[str, str]) -> None:

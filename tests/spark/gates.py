@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spillway.gate.ledger import Audit
 from spillway.gate.offsets import Offset
-from spillway.plants.spark.ledger_files import audits, chains
+from spillway.hosts.spark.ledger_files import audits, chains
 
 
 def wait_until(condition: Callable[[], bool], timeout_s: float = 60.0) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gates import Place, gate, to_files
 
-from spillway.plants.spark.session import open_session
+from spillway.hosts.spark.session.session import open_session
 
 COLUMNS = "id position, key key(200, 1.1), value double(0, 1)"
 LOG = {"source": "synthetic", "rate": "20000", "columns": COLUMNS, "partitions": "2"}

@@ -4,9 +4,9 @@ import sys
 import time
 from pathlib import Path
 
-from spillway.plants.spark.application import Application, Folder
-from spillway.plants.spark.session import open_session
-from spillway.queries.flow import Flow
+from spillway.flow.flow import Flow
+from spillway.hosts.spark.driver.application import Application, Folder
+from spillway.hosts.spark.session.session import open_session
 
 
 def flow_of(root: Path) -> Flow:

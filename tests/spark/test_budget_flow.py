@@ -9,8 +9,8 @@ from gates import wait_until
 from pyspark.sql import SparkSession
 
 from spillway.cli.run import _live_table, summarise
-from spillway.plants.spark.application import Application, Folder
-from spillway.queries.flow import Flow
+from spillway.flow.flow import Flow
+from spillway.hosts.spark.driver.application import Application, Folder
 
 pytestmark = pytest.mark.spark
 

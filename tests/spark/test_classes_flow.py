@@ -13,10 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spillway.errors import SpillwayError
-from spillway.plants.spark.application import Application, Folder
-from spillway.plants.spark.conditions import NO_DATA
-from spillway.plants.spark.delays import DeliveredBatch
-from spillway.queries.flow import Flow
+from spillway.flow.flow import Flow
+from spillway.hosts.spark.driver.application import Application, Folder
+from spillway.hosts.spark.driver.conditions import NO_DATA
+from spillway.hosts.spark.driver.delays import DeliveredBatch
 
 WARM_S, MEASURED_S, AFTER_CHANGE_S = 20.0, 12.0, 6.0
 TOTALS = (

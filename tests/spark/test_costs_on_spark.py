@@ -10,10 +10,10 @@ from gates import Place, wait_until
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from spillway.costs.by_stage import measure_stages
+from spillway.costs.costs import cost_table, measure
 from spillway.gate.masks import COLUMN, parse_shares, predicate
 from spillway.gate.rules import seen_tuples
-from spillway.queries.costs import cost_table, measure
-from spillway.queries.costs_by_stage import measure_stages
 
 MASKS = "alerts:1000000,scores:250000"
 

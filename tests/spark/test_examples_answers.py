@@ -8,9 +8,9 @@ import pytest
 from flows import bounded, load_streams, rows_of, streamed
 from pyspark.sql import SparkSession
 
-from spillway.queries.flow import Flow
-from spillway.queries.flow_file import load_flow
-from spillway.queries.instances import template_of
+from spillway.check.flow_file import load_flow
+from spillway.flow.flow import Flow
+from spillway.templates.instances import template_of
 
 pytestmark = pytest.mark.spark
 

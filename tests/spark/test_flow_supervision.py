@@ -14,9 +14,9 @@ from drivers import PLANNER, processes
 from pyspark.sql import SparkSession
 
 from spillway.errors import SpillwayError
-from spillway.plants.spark.application import Application, Folder
-from spillway.plants.spark.ledger_files import audits
-from spillway.queries.flow import Flow
+from spillway.flow.flow import Flow
+from spillway.hosts.spark.driver.application import Application, Folder
+from spillway.hosts.spark.ledger_files import audits
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 

@@ -14,7 +14,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spillway.plants.spark.checkpoint import logged_batches
+from spillway.hosts.spark.checkpoint import logged_batches
 
 pytestmark = pytest.mark.spark
 

@@ -9,10 +9,10 @@ import pytest
 from gates import wait_until
 from pyspark.sql import SparkSession
 
-from spillway.benchmarks.probed_gate import LIKE, ProbedRows
-from spillway.benchmarks.probed_run import read_turns
 from spillway.gate.offsets import decode
-from spillway.plants.spark.monitor import BatchProgress, ProgressMonitor
+from spillway.hosts.spark.driver.monitor import BatchProgress, ProgressMonitor
+from spillway_lab.benchmarks.probed_gate import LIKE, ProbedRows
+from spillway_lab.benchmarks.probed_run import read_turns
 
 pytestmark = pytest.mark.spark
 

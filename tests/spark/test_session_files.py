@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from spillway.plants.spark.local_files import use_fast_local_files
+from spillway.hosts.spark.session.local_files import use_fast_local_files
 
 
 def test_files_get_the_mode_that_hadoop_asks_for(spark: SparkSession, tmp_path: Path) -> None:

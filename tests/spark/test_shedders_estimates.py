@@ -10,13 +10,13 @@ import pytest
 from gates import Place, gate, wait_until
 from pyspark.sql import SparkSession
 
+from spillway.estimates.estimates import estimated
+from spillway.estimates.numbers import distinct, estimates, sums
 from spillway.gate.shedders.blocks import read_block
 from spillway.gate.shedders.selection import Selection
+from spillway.hosts.spark.driver.watermarks import with_watermark
 from spillway.logs import catalog
-from spillway.plants.spark.watermarks import with_watermark
 from spillway.ports import Span
-from spillway.queries.estimates import estimated
-from spillway.queries.estimates_numbers import distinct, estimates, sums
 
 pytestmark = pytest.mark.spark
 

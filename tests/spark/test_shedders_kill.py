@@ -16,8 +16,8 @@ from shedder_driver import GATES, LOG
 from spillway.gate.masks import masks_of
 from spillway.gate.offsets import Offset
 from spillway.gate.shedders.blocks import kept_positions
+from spillway.hosts.spark.checkpoint import logged_batches
 from spillway.logs import catalog
-from spillway.plants.spark.checkpoint import logged_batches
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

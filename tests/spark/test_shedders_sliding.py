@@ -8,12 +8,12 @@ from flows import NO_DATA_BATCHES, START_S
 from gates import Place, gate, wait_until
 from pyspark.sql import SparkSession
 
+from spillway.estimates.whole_windows import with_whole_windows
 from spillway.gate.shedders.blocks import read_block
 from spillway.gate.shedders.selection import Selection
+from spillway.hosts.spark.driver.watermarks import with_watermark
 from spillway.logs import catalog
-from spillway.plants.spark.watermarks import with_watermark
 from spillway.ports import Span
-from spillway.queries.whole_windows import with_whole_windows
 
 pytestmark = pytest.mark.spark
 

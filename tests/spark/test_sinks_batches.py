@@ -13,10 +13,10 @@ from flows import bounded
 from pyspark.sql import SparkSession
 
 from spillway.errors import SpillwayError
-from spillway.plants.spark.application import Application, Folder
-from spillway.queries import sinks
-from spillway.queries.flow import Flow
-from spillway.queries.sink_postgres import upsert
+from spillway.flow.flow import Flow
+from spillway.hosts.spark.driver.application import Application, Folder
+from spillway.sinks import catalog as sinks
+from spillway.sinks.postgres import upsert
 
 pytestmark = pytest.mark.spark
 

@@ -14,9 +14,9 @@ import pytest
 from gates import committed_files
 
 from spillway.gate.offsets import Offset
-from spillway.plants.spark.application import Folder
-from spillway.plants.spark.ledger_files import chains
-from spillway.queries.instance_store import InstanceStore
+from spillway.hosts.spark.driver.application import Folder
+from spillway.hosts.spark.ledger_files import chains
+from spillway.templates.instance_store import InstanceStore
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from spillway.queries.instance_store import FOREVER, Instance
-from spillway.queries.instances import shapes_of
-from spillway.queries.templates import ADDED, QUERY_ID, REMOVED, SHAPE, Template, column_of
+from spillway.templates.instance_store import FOREVER, Instance
+from spillway.templates.instances import shapes_of
+from spillway.templates.templates import ADDED, QUERY_ID, REMOVED, SHAPE, Template, column_of
 
 TEMPLATES = {
     "filter": "SELECT id, price * :factor AS p FROM ticks WHERE sector = :sector AND price > :low",

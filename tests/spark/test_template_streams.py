@@ -11,11 +11,11 @@ from flows import bounded, load_streams, rows_of, streamed
 from gates import wait_until
 from pyspark.sql import SparkSession
 
-from spillway.plants.spark.application import Application, Folder
-from spillway.queries.flow import Flow
-from spillway.queries.instance_store import InstanceStore
-from spillway.queries.instances import add_instances
-from spillway.queries.templates import Template
+from spillway.flow.flow import Flow
+from spillway.hosts.spark.driver.application import Application, Folder
+from spillway.templates.instance_store import InstanceStore
+from spillway.templates.instances import add_instances
+from spillway.templates.templates import Template
 
 pytestmark = pytest.mark.spark
 

@@ -4,17 +4,15 @@ import sys
 
 import typer
 
-from spillway.cli.bench import bench
 from spillway.cli.check import check
 from spillway.cli.demo import demo
 from spillway.cli.instances import instances
+from spillway.cli.lab import add_lab_commands
 from spillway.cli.ledger import ledger
 from spillway.cli.offsets import offsets
-from spillway.cli.reproduce import reproduce
 from spillway.cli.run import run
 from spillway.cli.screen import errors
 from spillway.cli.set import set_setting
-from spillway.cli.simulate import simulate_command
 from spillway.errors import SpillwayError
 
 app = typer.Typer(
@@ -31,9 +29,7 @@ app.command("set")(set_setting)
 app.add_typer(instances, name="instances")
 app.command()(ledger)
 app.command()(offsets)
-app.command("simulate")(simulate_command)
-app.command()(reproduce)
-app.command()(bench)
+add_lab_commands(app)
 
 
 @app.callback()

@@ -7,7 +7,7 @@ import typer
 
 from spillway.cli.screen import console, print_json, print_table
 from spillway.errors import SpillwayError
-from spillway.experiments.report import Table
+from spillway.report import Table
 
 
 def check(
@@ -16,9 +16,9 @@ def check(
     as_json: Annotated[bool, typer.Option("--json", help="print the plan as JSON only")] = False,
 ) -> None:
     """Check a flow file without starting Spark, and print its plan."""
-    from spillway.queries.flow import Flow
-    from spillway.queries.flow_file import load_flow
-    from spillway.queries.plan import plan_of
+    from spillway.check.flow_file import load_flow
+    from spillway.check.plan import plan_of
+    from spillway.flow.flow import Flow
 
     if schema:
         print_json(Flow.model_json_schema(by_alias=True))

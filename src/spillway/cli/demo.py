@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from spillway.gate.ledger import Audit
-    from spillway.plants.spark.delays import DeliveredBatch
+    from spillway.hosts.spark.driver.delays import DeliveredBatch
 
 WARM_S, OVERLOAD_S, CALM_S = 35, 40, 15
 LOW_PER_S, HIGH_PER_S = 500_000, 20_000_000
@@ -37,8 +37,8 @@ def demo(
     as_json: Annotated[bool, typer.Option("--json", help="print JSON only")] = False,
 ) -> None:
     """Show what Spillway does: a minute and a half on this machine, on real Spark."""
-    from spillway.plants.spark.ledger_files import audits
-    from spillway.queries.flow import Flow
+    from spillway.flow.flow import Flow
+    from spillway.hosts.spark.ledger_files import audits
 
     flow = Flow.model_validate(
         {
@@ -100,7 +100,7 @@ def _show_audit(audit: "Audit", ledger: Path) -> None:
 
 def picture(batches: "list[DeliveredBatch]") -> "Figure":
     """Delay against the target, and what was offered and kept, batch by batch."""
-    from spillway.experiments.pictures import label, panels, target_line
+    from spillway.pictures import label, panels, target_line
 
     start_s = batches[0].ended_s - batches[0].duration_s
     times_s = [b.ended_s - start_s for b in batches]

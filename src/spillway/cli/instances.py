@@ -7,10 +7,10 @@ import typer
 
 from spillway.cli.screen import console, print_json, print_table
 from spillway.errors import SpillwayError, unknown_name
-from spillway.experiments.report import Table
+from spillway.report import Table
 
 if TYPE_CHECKING:
-    from spillway.queries.instance_store import InstanceStore
+    from spillway.templates.instance_store import InstanceStore
 
 instances = typer.Typer(
     help="List, add and remove the instances of a template, also while its flow runs.",
@@ -45,7 +45,7 @@ def add(
     as_json: AsJson = False,
 ) -> None:
     """Add instances; they see tuples from the next batch on."""
-    from spillway.queries.instances import add_instances
+    from spillway.templates.instances import add_instances
 
     if (values is None) == (csv is None):
         raise SpillwayError("name one instance as PARAMETER=VALUE ..., or many with --csv FILE")
@@ -73,7 +73,7 @@ def remove(
 
 
 def _store(folder: Path, query: str) -> "InstanceStore":
-    from spillway.queries.instance_store import InstanceStore
+    from spillway.templates.instance_store import InstanceStore
 
     known = sorted(path.stem for path in (folder / "instances").glob("*.jsonl"))
     if not known:

@@ -8,16 +8,16 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
+from spillway.check.flow_file import load_flow
 from spillway.cli.screen import console, errors, print_json, print_table
 from spillway.errors import SpillwayError
-from spillway.experiments.report import Table
+from spillway.flow.stream_log import log_of
 from spillway.gate.ledger import Audit, BatchAudit, shed_positions
 from spillway.gate.offsets import Offset
 from spillway.gate.shedders import blocks
+from spillway.hosts.spark.ledger_files import audits, chains
 from spillway.logs.dead_letters import dead_letter_totals, default_place
-from spillway.plants.spark.ledger_files import audits, chains
-from spillway.queries.flow_file import load_flow
-from spillway.queries.stream_log import log_of
+from spillway.report import Table
 
 Shed = dict[int, npt.NDArray[np.int64]]  # by partition
 

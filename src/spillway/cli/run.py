@@ -15,12 +15,12 @@ from rich.live import Live
 from rich.table import Table as RichTable
 
 from spillway.cli.screen import console, errors, print_json, print_table
-from spillway.experiments.report import Table
 from spillway.model import Target, parse_duration_s
+from spillway.report import Table
 
 if TYPE_CHECKING:
-    from spillway.plants.spark.application import Application
-    from spillway.queries.flow import Flow
+    from spillway.flow.flow import Flow
+    from spillway.hosts.spark.driver.application import Application
 
 REFRESH_S = 0.5
 WARM_UP_S = 20.0  # Java compiles: batches take several times as long as later
@@ -39,7 +39,7 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="print the summary as JSON only")] = False,
 ) -> None:
     """Run a flow until Ctrl-C or --duration; every tuple is accounted for when it stops."""
-    from spillway.queries.flow_file import load_flow
+    from spillway.check.flow_file import load_flow
 
     flow = load_flow(flow_file)
     seconds = None if duration is None else parse_duration_s(duration, "--duration")
@@ -68,7 +68,7 @@ def run_flow(
             highlight=False,
         )
     errors.print("starting Spark (8-10 s)", highlight=False)
-    from spillway.plants.spark.running import running
+    from spillway.hosts.spark.driver.running import running
 
     # Standard output is for the summary alone where that is JSON; results of queries give way.
     results = redirect_stdout(sys.stderr) if quiet else nullcontext()
@@ -112,7 +112,7 @@ def _live_table(application: "Application") -> RichTable:
 
 
 def _rows(application: "Application", recent_s: float) -> list[tuple[str, ...]]:
-    from spillway.plants.spark.delays import summarise as delays
+    from spillway.hosts.spark.driver.delays import summarise as delays
 
     now_s = time.time()
     rows: list[tuple[str, ...]] = []
@@ -152,7 +152,7 @@ def statistic_of(seen: Any, target: Target) -> float:
 
 def summarise(application: "Application") -> dict[str, Any]:
     """What the whole run delivered, per query; `settled`: without the first WARM_UP_S."""
-    from spillway.plants.spark.delays import summarise as delays
+    from spillway.hosts.spark.driver.delays import summarise as delays
 
     queries: dict[str, Any] = {}
     every = list(application.batches)

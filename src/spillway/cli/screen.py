@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table as RichTable
 
-from spillway.experiments.report import Progress as Report
-from spillway.experiments.report import Table
+from spillway.report import Progress as Report
+from spillway.report import Table
 
 console = Console()
 errors = Console(stderr=True)

@@ -15,7 +15,7 @@ def set_setting(
     as_json: Annotated[bool, typer.Option("--json", help="print JSON only")] = False,
 ) -> None:
     """Change priority, delay or lend of a class; it takes effect within two control periods."""
-    from spillway.plants.spark.channel import request_change
+    from spillway.hosts.spark.driver.channel import request_change
 
     key, equals, value = change.partition("=")
     if not equals or not value:

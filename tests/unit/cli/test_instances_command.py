@@ -6,8 +6,8 @@ from typer.testing import CliRunner
 
 from spillway.cli.app import app
 from spillway.errors import SpillwayError
-from spillway.queries.instances import open_store
-from spillway.queries.templates import Template
+from spillway.templates.instances import open_store
+from spillway.templates.templates import Template
 
 RUNNER = CliRunner()
 TEMPLATE = Template.parse("q", "SELECT * FROM t WHERE k = :key AND name = :name")

@@ -11,11 +11,11 @@ from spillway.cluster.fit.decide import shed, shed_nothing
 from spillway.cluster.fit.fairness import jain_index, max_min_fractions
 from spillway.cluster.fit.links import Link, with_links
 from spillway.cluster.fit.optimum import optimum
-from spillway.cluster.fit.random_topology import Shape, random_topology
 from spillway.cluster.fit.shares import negotiate, unshared
 from spillway.cluster.fit.spread import MaxError, TableSize
 from spillway.cluster.fit.topology import Arc, Input, Node, Output, Path, Topology, exact
 from spillway.errors import SpillwayError
+from spillway_lab.workloads.random_topology import Shape, random_topology
 
 
 def two_parents(weights=("1", "1")):

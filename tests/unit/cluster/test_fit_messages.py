@@ -13,10 +13,10 @@ from spillway.cluster.fit.messages import (
     refresh,
     update_between,
 )
-from spillway.cluster.fit.random_topology import Shape, random_topology
 from spillway.cluster.fit.spread import MaxError, TableSize
 from spillway.cluster.fit.topology import Topology, exact
 from spillway.errors import SpillwayError
+from spillway_lab.workloads.random_topology import Shape, random_topology
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from spillway.cluster.fit.build import build_table, build_tables
 from spillway.cluster.fit.decide import shed
 from spillway.cluster.fit.spread import MaxError, spreads_of_error
 from spillway.cluster.fit.topology import exact
-from spillway.experiments.fit import paper
-from spillway.experiments.fit.example import TABLE_1, consequences, split_at
-from spillway.experiments.fit.spread import B_AXES
+from spillway_lab.experiments.fit import paper
+from spillway_lab.experiments.fit.example import TABLE_1, consequences, split_at
+from spillway_lab.experiments.fit.spread import B_AXES
 
 TENTH = MaxError(score=exact("0.1"))
 

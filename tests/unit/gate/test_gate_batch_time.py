@@ -6,8 +6,8 @@ from toy import ToyLog, ToySpark, make
 
 from spillway.clock import ManualClock
 from spillway.errors import SpillwayError
-from spillway.plants.spark.batch_time import TriggerWatch, committed_s
-from spillway.plants.spark.options import GateOptions
+from spillway.hosts.spark.options import GateOptions
+from spillway.hosts.spark.planner.batch_time import TriggerWatch, committed_s
 
 
 def test_an_interval_that_nobody_mentioned_is_noticed() -> None:

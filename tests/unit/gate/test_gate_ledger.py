@@ -12,9 +12,9 @@ from spillway.clock import ManualClock
 from spillway.errors import SpillwayError
 from spillway.gate.ledger import audit, disagreements, lives, shed_positions
 from spillway.gate.offsets import Offset, decode, encode
-from spillway.plants.spark import archive
-from spillway.plants.spark.archive import Archive
-from spillway.plants.spark.ledger_files import audits, read_ledger
+from spillway.hosts.spark.ledger_files import audits, read_ledger
+from spillway.hosts.spark.planner import archive
+from spillway.hosts.spark.planner.archive import Archive
 
 
 @pytest.fixture

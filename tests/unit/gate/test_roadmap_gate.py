@@ -14,9 +14,9 @@ from spillway.gate.masks import masks_of, text_of
 from spillway.gate.offsets import Offset, decode, encode
 from spillway.gate.rules import seen_tuples
 from spillway.gate.sampling import PPM
-from spillway.plants.spark.options import GateOptions
-from spillway.plants.spark.rows import Rows
-from spillway.plants.spark.slices import slices
+from spillway.hosts.spark.options import GateOptions
+from spillway.hosts.spark.worker.rows import Rows
+from spillway.hosts.spark.worker.slices import slices
 
 COST_S = {"shared": 1e-5, "alerts": 1e-5, "scores": 8e-5}
 SPLIT = "shared:1,alerts:1:10,scores:8:1"

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from spillway.benchmarks.registry import BenchSetup
-from spillway.benchmarks.roadmap import UTILISATION, inflow_of, sim_case
 from spillway.gate.roadmap import load_of
-from spillway.plants.sim.network import Network, Operator, load_coefficient
+from spillway_lab.benchmarks.registry import BenchSetup
+from spillway_lab.benchmarks.roadmap import UTILISATION, inflow_of, sim_case
+from spillway_lab.engine.network import Network, Operator, load_coefficient
 
 
 def random_tree(rng: np.random.Generator) -> Network:

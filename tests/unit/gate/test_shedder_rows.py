@@ -12,11 +12,11 @@ from pyspark.sql.types import DoubleType, LongType, StructType, TimestampType
 from spillway.errors import SpillwayError
 from spillway.gate.offsets import decode
 from spillway.gate.shedders.blocks import kept_positions
+from spillway.hosts.spark.options import GateOptions
+from spillway.hosts.spark.planner.planner import Planner
+from spillway.hosts.spark.worker.rows import Rows
+from spillway.hosts.spark.worker.slices import slices
 from spillway.logs import catalog
-from spillway.plants.spark.options import GateOptions
-from spillway.plants.spark.planner import Planner
-from spillway.plants.spark.rows import Rows
-from spillway.plants.spark.slices import slices
 
 LOG = {
     "source": "synthetic",

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from spillway.clock import ManualClock
 from spillway.gate.offsets import SENTINEL, Offset, decode
-from spillway.plants.spark.options import GateOptions
-from spillway.plants.spark.planner import Planner
+from spillway.hosts.spark.options import GateOptions
+from spillway.hosts.spark.planner.planner import Planner
 from spillway.ports import ArrivalCurve, Span
 
 

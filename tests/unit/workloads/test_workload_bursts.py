@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from spillway.workloads import bursts, costs
+from spillway.workloads import bursts
+from spillway_lab.workloads import costs
 
 
 def test_web_load_has_the_hurst_parameter_it_states() -> None:

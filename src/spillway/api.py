@@ -1,0 +1,89 @@
+"""The flow in Python: the same parts and checks as in a flow file, and `run`.
+
+flow = Flow("market")
+flow.stream("ticks", source="synthetic", options={"rate": 20000}, event_time="event_time")
+flow.service_class("gold", delay="p95 2s", priority=3)
+flow.query("counts", class_="gold", sql="SELECT key, value FROM ticks WHERE value > 0.9")
+flow.run(duration="30s")
+"""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import ValidationError
+
+from spillway.check.flow_file import problems_of
+from spillway.check.plan import FlowPlan, plan_of
+from spillway.errors import SpillwayError
+from spillway.flow import flow as parts
+from spillway.model import parse_duration_s
+
+if TYPE_CHECKING:
+    from spillway.hosts.spark.driver.application import Application
+
+PartType = TypeVar("PartType", bound=parts.Part)
+
+
+class Flow:
+    """Streams, classes and queries, one call each; every call checks what it is given."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._streams: dict[str, parts.Stream] = {}
+        self._classes: dict[str, parts.ServiceClass] = {}
+        self._queries: dict[str, parts.Query] = {}
+        self._settings: dict[str, Any] = {}
+
+    def stream(self, name: str, **options: Any) -> None:
+        """A stream; the options are those of `streams:` in a flow file."""
+        self._streams[name] = _checked(parts.Stream, f"streams.{name}", options)
+
+    def service_class(self, name: str, **options: Any) -> None:
+        """A class; the options are those of `classes:` in a flow file."""
+        self._classes[name] = _checked(parts.ServiceClass, f"classes.{name}", options)
+
+    def query(self, name: str, *, class_: str = "default", **options: Any) -> None:
+        """A query or a template; the options are those of `queries:` in a flow file."""
+        given = {"class": class_, **options}
+        self._queries[name] = _checked(parts.Query, f"queries.{name}", given)
+
+    def settings(self, **options: Any) -> None:
+        """`control` and `spark` as in a flow file."""
+        self._settings |= options
+
+    def model(self) -> parts.Flow:
+        """The whole flow, checked."""
+        given = {
+            "streams": self._streams,
+            "classes": self._classes,
+            "queries": self._queries,
+            **self._settings,
+        }
+        flow = _checked(parts.Flow, self.name, given)
+        for _, problem in problems_of(flow):
+            raise SpillwayError(problem)
+        return flow
+
+    def plan(self) -> FlowPlan:
+        """What would run, as `spillway check` prints it."""
+        return plan_of(self.model())
+
+    def run(self, duration: str | None = None, folder: Path | str | None = None) -> "Application":
+        """Run on Spark until the time is over or Ctrl-C; what was measured is in the result."""
+        from spillway.hosts.spark.driver.running import running, supervise
+
+        seconds = None if duration is None else parse_duration_s(duration, "duration")
+        root = Path(folder) if folder is not None else Path(".spillway") / self.name
+        with running(self.model(), self.name, root) as application, suppress(KeyboardInterrupt):
+            supervise(application, seconds)
+        return application
+
+
+def _checked(part: type[PartType], where: str, given: dict[str, Any]) -> PartType:
+    try:
+        return part.model_validate(given)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join(map(str, (where, *problem["loc"])))
+        raise SpillwayError(f"{place}: {problem['msg'].removeprefix('Value error, ')}") from error

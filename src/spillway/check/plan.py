@@ -1,0 +1,82 @@
+"""What would run: streams, classes, queries, and where their gates and sinks are."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spillway.classes.capacity import original_shares
+from spillway.estimates.flow import check_answers
+from spillway.flow.derived import expanded
+from spillway.flow.flow import Flow, Query
+from spillway.flow.sql import streams_of
+from spillway.templates.instances import shapes_of, template_of
+
+DERIVED = Path("streams")  # in the folder of the flow that runs
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryPlan:
+    name: str
+    class_name: str
+    gates: tuple[str, ...]
+    sink: str
+    fused: str  # how many queries share the plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowPlan:
+    flow: Flow
+    quotas: dict[str, float]
+    queries: tuple[QueryPlan, ...]
+
+    def tables(self) -> list[tuple[str, tuple[str, ...], list[tuple[object, ...]]]]:
+        flow = self.flow
+        streams = [
+            (name, s.source, s.event_time or "", s.policy, s.shedder)
+            for name, s in flow.streams.items()
+        ]
+        classes = [
+            (name, c.priority, f"{self.quotas[name]:.0%}", c.delay, c.manager)
+            for name, c in flow.classes.items()
+        ]
+        queries = [
+            (q.name, q.class_name, ", ".join(q.gates), q.fused, q.sink) for q in self.queries
+        ]
+        return [
+            ("streams", ("stream", "source", "event time", "policy", "shedder"), list(streams)),
+            ("classes", ("class", "priority", "quota", "delay", "load manager"), list(classes)),
+            ("queries", ("query", "class", "gates", "fused", "sink"), list(queries)),
+        ]
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            title: [dict(zip(columns, row, strict=True)) for row in rows]
+            for title, columns, rows in self.tables()
+        }
+
+
+def _fused(name: str, query: Query) -> str:
+    if query.template is None:
+        return ""
+    given = template_of(name, query)
+    shapes = len(shapes_of(given.template, given.rows))
+    branches = f", {shapes} window sizes" if shapes > 1 else ""
+    return f"{len(given.rows):,} instances as one plan{branches}"
+
+
+def plan_of(flow: Flow) -> FlowPlan:
+    """The plan of a flow; raises for SQL that cannot be parsed and streams that do not exist."""
+    check_answers(flow)
+    flow = expanded(flow, DERIVED)
+    queries = tuple(
+        QueryPlan(
+            name=name,
+            class_name=query.class_name,
+            gates=tuple(f"{name}/{stream}" for stream in streams_of(name, query.text, flow)),
+            sink=query.sink.type,
+            fused=_fused(name, query),
+        )
+        for name, query in flow.queries.items()
+    )
+    quotas = original_shares({name: c.priority for name, c in flow.classes.items()})
+    return FlowPlan(flow=flow, quotas=quotas, queries=queries)

@@ -1,0 +1,109 @@
+"""Estimates and error budgets of a flow's queries: what is checked, and what the gates get."""
+
+from spillway.errors import SpillwayError
+from spillway.estimates.budget import Budget, needed_keep_fraction, parse_error
+from spillway.estimates.estimates import counts_distinct, estimated
+from spillway.estimates.whole_windows import reaches_over, with_whole_windows
+from spillway.flow.flow import Flow, Query, Stream
+from spillway.flow.sql import streams_of
+from spillway.gate.shedders.asked import asked_selection
+from spillway.gate.shedders.selection import Selection
+
+_NO_STRETCH_UNREAD = 0.001  # a min_keep above 0: every tuple has a chance
+
+
+def check_answers(flow: Flow) -> None:
+    """Raise for shedders without their options and for estimates that would not be sound."""
+    for name, stream in flow.streams.items():
+        try:
+            selection_of(stream)
+        except SpillwayError as error:
+            raise SpillwayError(f"streams.{name}: {error}") from error
+    for name, query in flow.queries.items():
+        if query.estimate:
+            _require_own_weights(name, query, flow)
+        elif counts_distinct(name, query.text):
+            raise SpillwayError(
+                f"queries.{name} counts distinct values, which Spark cannot over a stream: write"
+                " approx_count_distinct(x), or estimate: true over a stream with shedder key on x"
+            )
+        if answer_sql(name, query, flow) != query.text and query.template is not None:
+            raise SpillwayError(
+                f"queries.{name}.template has sliding windows over a stream with shedder 'windows':"
+                " which of them are complete can be told for sql only; use tumbling windows that"
+                " divide the shedder's, or another shedder"
+            )
+        budget_of(query)
+
+
+def _require_own_weights(name: str, query: Query, flow: Flow) -> None:
+    for stream_name in streams_of(name, query.text, flow):
+        if flow.streams[stream_name].from_sql is not None:
+            raise SpillwayError(
+                f"queries.{name}.estimate cannot be sound over the derived stream '{stream_name}':"
+                " its rows do not carry their weights; write its SQL into the query"
+            )
+
+
+def answer_sql(name: str, query: Query, flow: Flow) -> str:
+    """The query's SQL, with estimates where it asks for them, and complete windows only."""
+    if not query.estimate:
+        return _complete_windows(name, query.text, flow)
+    stream = flow.streams[streams_of(name, query.text, flow)[0]]
+    if query.mode != "append" and stream.shedder == "key":
+        raise SpillwayError(
+            f"queries.{name}.mode is '{query.mode}': an estimate over whole keys aggregates twice,"
+            " which Spark can in mode append only"
+        )
+    return estimated(
+        name,
+        query.text,
+        selection=selection_of(stream),
+        policy=stream.policy,
+        confidence=query.confidence,
+    )
+
+
+def _complete_windows(name: str, text: str, flow: Flow) -> str:
+    for stream_name in streams_of(name, text, flow):
+        selection = selection_of(flow.streams[stream_name])
+        if selection is not None and selection.shedder == "windows":
+            text = with_whole_windows(name, text, stream_name, selection)
+    return text
+
+
+def selection_of(stream: Stream) -> Selection | None:
+    return asked_selection(shedder_options(stream), stream.event_time)
+
+
+def budget_of(query: Query) -> Budget | None:
+    if query.error is None:
+        return None
+    error = parse_error(query.error)
+    return Budget(
+        error=error,
+        tuples=query.error_tuples,
+        needed_fraction=needed_keep_fraction(error, query.error_tuples, query.confidence),
+        gives=query.gives,
+    )
+
+
+def shedder_options(stream: Stream) -> dict[str, str]:
+    """The gate's options for the stream's shedder."""
+    options = {"shedder": stream.shedder, "key": stream.key, "utility": stream.utility}
+    options |= {"window": stream.window, "epoch": stream.epoch}
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def answer_options(query: Query, stream: Stream) -> dict[str, str]:
+    """The gate's options that follow from shedder, estimate and error budget."""
+    options, budget = shedder_options(stream), budget_of(query)
+    least = max(stream.min_keep, budget.min_keep if budget else 0.0)
+    if query.estimate:
+        options |= {"weight": "true", "place": "true"}
+        least = max(least, _NO_STRETCH_UNREAD)
+    selection = selection_of(stream)
+    whole_windows = selection is not None and selection.shedder == "windows"
+    if selection is not None and whole_windows and reaches_over(query.text, selection):
+        options["kept_from"] = "true"
+    return options | {"min_keep": str(least)}

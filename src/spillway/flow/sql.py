@@ -1,0 +1,65 @@
+"""Spark SQL as a tree, and what it says of the streams it reads.
+
+sqlglot takes `window(` after GROUP BY for the WINDOW clause. Until the tree is printed again, the
+function goes by another name.
+"""
+
+from itertools import pairwise
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokenizer_core import TokenType
+
+from spillway.errors import SpillwayError, unknown_name
+from spillway.flow.flow import Flow
+
+TIME_WINDOW = "spillway_time_window"
+
+
+def parse(name: str, sql: str) -> exp.Query:
+    """The query as a tree; a syntax error is one line with its place in the text."""
+    try:
+        tree = sqlglot.parse_one(_rename_window(sql), read="spark")
+    except (ParseError, TokenError) as error:
+        raise SpillwayError(_described(name, error)) from error
+    if not isinstance(tree, exp.Query):
+        raise SpillwayError(f"queries.{name}.sql must be a SELECT over the flow's streams")
+    return tree
+
+
+def text_of(tree: exp.Expr) -> str:
+    """The tree as Spark SQL."""
+    return tree.sql("spark").replace(TIME_WINDOW.upper(), "WINDOW").replace(TIME_WINDOW, "WINDOW")
+
+
+def streams_of(name: str, sql: str, flow: Flow) -> tuple[str, ...]:
+    """The streams that a query reads, in the flow's order; unknown tables are refused."""
+    tree = parse(name, sql)
+    local = {cte.alias for cte in tree.find_all(exp.CTE)}
+    tables = [table.name for table in tree.find_all(exp.Table) if table.name not in local]
+    for table in tables:
+        if table not in flow.streams:
+            problem = unknown_name("stream", table, flow.streams)
+            raise SpillwayError(f"queries.{name}.sql reads a table that is no stream: {problem}")
+    if not tables:
+        known = ", ".join(flow.streams)
+        raise SpillwayError(f"queries.{name}.sql reads no stream: known are {known}")
+    return tuple(stream for stream in flow.streams if stream in tables)
+
+
+def _rename_window(sql: str) -> str:
+    tokens = sqlglot.tokenize(sql, read="spark")
+    for token, following in reversed(list(pairwise(tokens))):
+        if token.token_type == TokenType.WINDOW and following.token_type == TokenType.L_PAREN:
+            sql = sql[: token.start] + TIME_WINDOW + sql[token.end + 1 :]
+    return sql
+
+
+def _described(name: str, error: Exception) -> str:
+    details = getattr(error, "errors", None) or [{}]
+    detail = details[0]
+    if "line" not in detail:
+        return f"queries.{name}.sql cannot be parsed: {str(error).splitlines()[0]}"
+    place = f"line {detail['line']}, column {detail['col']}, near '{detail['highlight']}'"
+    return f"queries.{name}.sql cannot be parsed at {place}: {detail['description']}"

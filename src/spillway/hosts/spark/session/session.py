@@ -1,0 +1,117 @@
+"""The Spark session: fast settings on one machine, nothing changed on a cluster.
+
+A micro-batch has a fixed price, and every millisecond of it is goodput. docs/session.md lists what
+each setting gains and when not to use it.
+"""
+
+import os
+import sys
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import pyspark_spillway
+import spillway
+from spillway.hosts.spark.session.local_files import use_fast_local_files
+
+DEFAULT_MASTER = "local[2,4]"  # a task may fail three times: a killed Python worker is survived
+
+_CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
+
+# The JVM's heap in pages of 2 MB instead of 4 kB. Linux only, and without effect where the system's
+# own setting is "never".
+LARGE_PAGES = " -XX:+UseTransparentHugePages" if sys.platform == "linux" else ""
+_QUIET = Path(__file__).parent / "log4j2.properties"
+JAVA_OPTIONS = f"-Dlog4j2.configurationFile=file:{_QUIET}{LARGE_PAGES}"
+
+_LOCAL_FILES = "spark.hadoop.fs.file.impl"
+_STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
+
+LOCAL_PROFILE: Mapping[str, str] = {
+    # No .crc file beside every small file, no rename through the file context.
+    _LOCAL_FILES: "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        f"{_CHECKPOINTING}.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    # Over TCP a Python worker's answer waits for a delayed acknowledgement: 40 ms a task.
+    "spark.python.unix.domain.socket.enabled": "true",
+    # The gate's heartbeats take the place of no-data batches.
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.shuffle.partitions": "2",
+    # The same plan every batch: nothing to adapt, class names that hit the code cache, and no
+    # long plan text for a user interface that is off.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.useIdInClassName": "false",
+    # Stages take their functions as they are, instead of analysing the byte code of each closure.
+    "spark.sql.execution.usePartitionEvaluator": "true",
+    "spark.sql.maxPlanStringLength": "1000",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    "spark.driver.extraJavaOptions": JAVA_OPTIONS,
+}
+
+
+def open_session(
+    master: str | None = None,
+    config: Mapping[str, str] | None = None,
+    name: str = "spillway",
+    *,
+    use_profile: bool = True,
+) -> SparkSession:
+    """A session on `master`. Settings in `config` win over the profile."""
+    chosen = master or DEFAULT_MASTER
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if is_local(chosen):
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.master(chosen).appName(name)
+    base = profile(chosen) if use_profile else {}
+    settings = _compatible(base, config or {})
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    if os.name == "posix" and settings.get(_LOCAL_FILES) == LOCAL_PROFILE[_LOCAL_FILES]:
+        use_fast_local_files(session)
+    if is_local(chosen):
+        session.sparkContext.setLogLevel("ERROR")
+    else:
+        session.sparkContext.addPyFile(str(_packed()))
+    return session
+
+
+def profile(master: str) -> Mapping[str, str]:
+    """The settings that a master gets by default."""
+    return LOCAL_PROFILE if is_local(master) else {}
+
+
+def _compatible(base: Mapping[str, str], config: Mapping[str, str]) -> Mapping[str, str]:
+    """Both, without what the user's choices rule out: RocksDB needs Hadoop's checksummed files."""
+    settings = {**base, **config}
+    if "RocksDB" in settings.get(_STATE_STORE, "") and _LOCAL_FILES not in config:
+        settings.pop(_LOCAL_FILES, None)
+    return settings
+
+
+def is_local(master: str) -> bool:
+    return master == "local" or master.startswith("local[")
+
+
+def _packed() -> Path:
+    """Both packages as a zip: executors need nothing installed but PySpark, NumPy and PyArrow.
+
+    And confluent-kafka, where they read Kafka.
+    """
+    target = Path(tempfile.mkdtemp(prefix="spillway-")) / "spillway.zip"
+    with zipfile.ZipFile(target, "w") as archive:
+        for package in (spillway, pyspark_spillway):
+            assert package.__file__ is not None
+            root = Path(package.__file__).parent
+            for source in root.rglob("*.py"):
+                archive.write(source, source.relative_to(root.parent))
+    return target

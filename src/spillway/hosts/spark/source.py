@@ -1,0 +1,110 @@
+"""format("spillway"): the gate as a Python streaming data source.
+
+Instances are made on the driver and in workers and travel pickled: making one has no side effects.
+"""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from spillway.gate.offsets import SENTINEL
+from spillway.hosts.spark.option_names import lowered, require_known
+from spillway.hosts.spark.options import GateOptions
+from spillway.hosts.spark.worker.closed_sockets import pass_over_closed_sockets
+from spillway.hosts.spark.worker.rows import HEARTBEAT, Rows, asked_columns, spark_schema
+from spillway.hosts.spark.worker.slices import Slice, heartbeat_slice, slices
+from spillway.logs import catalog
+from spillway.logs.dead_letters import default_place
+
+if TYPE_CHECKING:
+    from spillway.hosts.spark.planner.planner import Planner
+
+
+pass_over_closed_sockets()
+
+
+class Spillway(DataSource):
+    """`spark.readStream.format("spillway").option("source", ...).option("delay", "2s")`."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        super().__init__(lowered(options))
+
+    @classmethod
+    def name(cls) -> str:
+        return "spillway"
+
+    def schema(self) -> StructType | str:
+        require_known(self.options)
+        return spark_schema(self.options, GateOptions.parse(self.options))
+
+    def streamReader(self, schema: StructType) -> "Gate":  # noqa: N802
+        require_known(self.options)
+        return Gate(dict(self.options), schema)
+
+
+class Gate(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Spark's calls, handed to the planner on the driver and to the log in workers."""
+
+    def __init__(self, options: dict[str, str], schema: StructType) -> None:
+        self._options = options
+        gate = GateOptions.parse(options)
+        rows = gate.heartbeat_column is not None and HEARTBEAT in schema.names
+        self._gate = replace(gate, heartbeat_rows=rows)
+        self._schema = schema
+        self._asked = asked_columns(schema, options)
+        self._made: Planner | None = None
+
+    @property
+    def _planner(self) -> "Planner":
+        if self._made is None:
+            from spillway.hosts.spark.planner.planner import Planner  # workers never need it
+
+            self._made = Planner(self._options, self._gate, self._asked)
+        return self._made
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        return dict(SENTINEL)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._planner.freeze()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        return self._planner.latest(start)
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        return self._planner.report()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        batch = self._planner.shown(start, end)
+        if batch is None:
+            return []
+        if "dead_letter" not in self._options:
+            place = default_place(batch.gate, self._gate.ledger)
+            batch = replace(batch, pinned={**batch.pinned, "dead_letter": place})
+        if batch.heartbeat and self._gate.heartbeat_rows:
+            return [heartbeat_slice(batch)]
+        return slices(batch, self._gate.parallelism)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        self._planner.completed(end)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Slice)
+        options = {**self._options, **partition.pinned}
+        rows = Rows(self._schema, self._gate.heartbeat_column)
+        if partition.beats_us is None:
+            return rows.of(partition, catalog.open_log(options, self._asked))
+        del options["dead_letter"]  # a heartbeat looks at a tuple that its batch has counted
+        return rows.beat(partition, catalog.open_log(options, self._asked))
+
+    def stop(self) -> None:
+        """Spark ends a query by closing the planner's socket: no reason to print a traceback."""
+        if isinstance(sys.exc_info()[1], EOFError):
+            os._exit(0)

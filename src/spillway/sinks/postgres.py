@@ -1,0 +1,108 @@
+"""Results upserted into a PostgreSQL table: COPY into a temporary table, then INSERT ... ON
+CONFLICT DO UPDATE, all in one transaction.
+
+A batch is there as a whole or not at all, and one that is run again after a crash writes the same
+rows to the same keys: the table is as if every batch had run once. Of several rows of a batch with
+the same key the last one stays.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructType
+
+from spillway.errors import SpillwayError
+from spillway.flow.flow import JdbcSink
+
+_TYPES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
+    (pa.types.is_boolean, "BOOLEAN"),
+    (pa.types.is_integer, "BIGINT"),
+    (pa.types.is_floating, "DOUBLE PRECISION"),
+    (pa.types.is_string, "TEXT"),
+    (pa.types.is_timestamp, "TIMESTAMPTZ"),
+    (pa.types.is_date, "DATE"),
+    (pa.types.is_decimal, "NUMERIC"),
+    (pa.types.is_binary, "BYTEA"),
+)
+
+
+def postgres_writer(name: str, sink: JdbcSink) -> Callable[[DataFrame, int], None]:
+    _driver()
+
+    def write(rows: DataFrame, batch_id: int) -> None:
+        table = _flat(rows).toArrow()
+        for column in sink.key:
+            if column not in table.column_names:
+                raise SpillwayError(
+                    f"queries.{name}.sink.key names '{column}':"
+                    f" the result has {', '.join(table.column_names)}"
+                )
+        if table.num_rows:
+            upsert(table, sink.url, sink.table, sink.key)
+
+    return write
+
+
+def upsert(rows: pa.Table, url: str, table: str, key: Sequence[str]) -> None:
+    """All rows in one transaction; a table that is not there is made."""
+    names = rows.column_names
+    declared = ", ".join(f"{_quoted(f.name)} {_type(f)}" for f in rows.schema)
+    primary = ", ".join(map(_quoted, key))
+    columns = ", ".join(map(_quoted, names))
+    changed = [f"{_quoted(n)} = EXCLUDED.{_quoted(n)}" for n in names if n not in key]
+    action = f"DO UPDATE SET {', '.join(changed)}" if changed else "DO NOTHING"
+    target = ".".join(map(_quoted, table.split(".")))
+    with _driver().connect(url.removeprefix("jdbc:")) as connection:
+        cursor = connection.cursor()
+        cursor.execute(f"CREATE TABLE IF NOT EXISTS {target} ({declared}, PRIMARY KEY ({primary}))")
+        cursor.execute(f"CREATE TEMPORARY TABLE batch ({declared}) ON COMMIT DROP")
+        with cursor.copy(f"COPY batch ({columns}) FROM STDIN") as copy:
+            for batch in rows.to_batches():
+                for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                    copy.write_row(row)
+        # ctid is the order of insertion in a fresh table
+        cursor.execute(
+            f"INSERT INTO {target} ({columns}) SELECT DISTINCT ON ({primary}) {columns} FROM batch"
+            f" ORDER BY {primary}, ctid DESC ON CONFLICT ({primary}) {action}"
+        )
+
+
+def _flat(rows: DataFrame) -> DataFrame:
+    """Structs as columns: a window `period` becomes period_start and period_end."""
+    flat: list[Any] = []
+    for field in rows.schema:
+        if isinstance(field.dataType, StructType):
+            flat += [
+                F.col(f"`{field.name}`.`{inner}`").alias(f"{field.name}_{inner}")
+                for inner in field.dataType.names
+            ]
+        else:
+            flat.append(F.col(f"`{field.name}`"))
+    return rows.select(*flat)
+
+
+def _type(field: pa.Field) -> str:
+    for fits, name in _TYPES:
+        if fits(field.type):
+            return name
+    raise SpillwayError(
+        f"column '{field.name}' is {field.type}: sink 'jdbc' takes numbers, texts, booleans, dates"
+        " and timestamps; turn it into a text with to_json"
+    )
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _driver() -> Any:
+    try:
+        import psycopg
+    except ImportError as error:
+        raise SpillwayError(
+            "sink 'jdbc' needs psycopg: pip install 'spillway-spark[postgres]'"
+        ) from error
+    return psycopg

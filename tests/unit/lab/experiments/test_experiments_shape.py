@@ -1,0 +1,86 @@
+"""Every paper experiment, shortened: the JSON has its shape, tables and pictures can be made."""
+
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from spillway_lab.experiments import dissp, managers, pool
+from spillway_lab.experiments.ctrl import longterm, model, sweeps
+from spillway_lab.experiments.pham import cost, environment, headroom, networks, priority, worst
+from spillway_lab.experiments.report import Report, Setup
+
+Runner = Callable[[Setup], Report]
+
+SHORT: dict[str, Runner] = {
+    "ctrl-identification": partial(model.identification, duration_s=20.0),
+    "ctrl-openloop": partial(model.openloop, duration_s=20.0),
+    "ctrl-longterm": partial(longterm.longterm, duration_s=30.0),
+    "ctrl-transient": partial(longterm.transient, duration_s=30.0),
+    "ctrl-headroom": partial(sweeps.headroom, duration_s=20.0),
+    "ctrl-burstiness": partial(sweeps.burstiness, duration_s=20.0),
+    "ctrl-target": partial(sweeps.target, duration_s=30.0),
+    "ctrl-period": partial(sweeps.period, duration_s=16.0),
+    "dissp-uncontrolled": partial(dissp.uncontrolled, duration_s=12.0),
+    "dissp-cdf": partial(dissp.cdf, duration_s=12.0),
+    "pham-headroom": partial(headroom.headroom, duration_s=20.0),
+    "pham-ideal": partial(headroom.ideal, duration_s=20.0),
+    "pham-cost": partial(cost.cost, level_s=0.4),
+    "pham-environment": partial(environment.environment, duration_s=40.0),
+    "pham-period": partial(environment.period, duration_s=30.0),
+    "pham-priority": partial(priority.priority, duration_s=12.0),
+    "pham-worst": partial(worst.worst, duration_s=60.0),
+    "pham-long": partial(networks.long_queries, duration_s=6.0),
+}
+
+
+@pytest.fixture(autouse=True)
+def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "WORKERS", 1)
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_a_shortened_experiment_gives_json_tables_and_pictures(name: str) -> None:
+    report = SHORT[name](Setup(seed=3))
+    assert report.experiment == name
+    assert_whole(report)
+
+
+def test_a_small_part_of_all_managers_gives_the_same_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = {"web": managers.named.WORKLOADS["web"]}
+    monkeypatch.setattr(managers.named, "WORKLOADS", few)
+    report = managers.all_managers(Setup(seed=3), duration_s=15.0)
+    assert set(report.results["micro-batch"]["web"]) == set(managers.laws.LAWS)
+    assert_whole(report)
+
+
+def assert_whole(report: Report) -> None:
+    found: dict[str, Any] = json.loads(json.dumps(report.as_json(), allow_nan=False))
+    assert set(found) == {"experiment", "plant", "seed", "results", "checks"}
+    assert found["seed"] == 3
+    assert found["checks"]
+    for check in found["checks"]:
+        assert {"name", "paper", "here", "holds"} <= set(check)
+        assert isinstance(check["holds"], bool)
+    for table in report.tables:
+        assert all(len(row) == len(table.columns) for row in table.rows)
+    for draw in report.pictures.values():
+        figure = draw()
+        assert figure.axes
+        for axis in figure.axes:
+            assert axis.get_ylabel()
+
+
+def test_longterm_is_keyed_by_trace_then_load_manager() -> None:
+    results = longterm.longterm(Setup(seed=2), duration_s=20.0).results
+    for trace in ("web", "pareto"):
+        for law in ("ctrl", "baseline", "aurora"):
+            assert {
+                "accumulated_violation_s",
+                "delayed_tuples",
+                "max_overshoot_s",
+                "loss_ratio",
+            } <= set(results[trace][law])
+        assert results["inputs"][trace]["origin"]

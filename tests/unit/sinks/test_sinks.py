@@ -1,0 +1,52 @@
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+
+from spillway.errors import SpillwayError
+from spillway.flow.flow import Flow
+from spillway.sinks.catalog import require_ready
+from spillway.sinks.console import shown
+
+
+def flow_with(sink: dict[str, object]) -> Flow:
+    return Flow.model_validate(
+        {
+            "streams": {"ticks": {"source": "synthetic"}},
+            "classes": {"default": {"delay": "2s"}},
+            "queries": {"q": {"sql": "SELECT * FROM ticks", "sink": sink}},
+        }
+    )
+
+
+def test_a_function_that_is_there_is_ready() -> None:
+    require_ready(flow_with({"type": "python", "call": "json:dumps"}))
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("no_such_module:f", "module 'no_such_module' cannot be imported"),
+        ("json:no_such_function", "'json' has no function 'no_such_function'"),
+    ],
+)
+def test_a_function_that_is_not_there_is_named_before_spark_starts(
+    call: str, expected: str
+) -> None:
+    with pytest.raises(SpillwayError, match=expected):
+        require_ready(flow_with({"type": "python", "call": call}))
+
+
+def test_the_console_says_whose_rows_it_shows() -> None:
+    start = datetime(2024, 5, 1, 12, 0, 0, tzinfo=UTC)
+    period = {"start": start, "end": start + timedelta(seconds=10, milliseconds=500)}
+    rows = pa.table({"period": [period] * 25, "mean": [1 / 3] * 25, "key": [None, *range(24)]})
+    first, header, row, *_, last = shown("prices", 7, rows).splitlines()
+    assert first == "prices, batch 7: 25 rows"
+    assert header.split() == ["period", "mean", "key"]
+    assert row.split("  ")[1:] == [
+        "2024-05-01 12:00:00 to 2024-05-01 12:00:10.500",
+        "0.333333",
+        "None",
+    ]
+    assert last == "  and 5 more"
