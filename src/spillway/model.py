@@ -1,12 +1,15 @@
 """The values that travel along the control path. All frozen, all with units in their names."""
 
+import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from spillway.errors import SpillwayError
 
 Statistic = Literal["mean", "p95", "p99"]
+
+CHEAP = 0.1  # of the fixed price of a batch: what takes less is not worth shedding
 
 _UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _DURATION = re.compile(r"^\s*([0-9]*\.?[0-9]+)\s*(us|ms|s|min|m|h)\s*$")
@@ -63,6 +66,11 @@ class Target:
         """0.95 or 0.99; None for the mean."""
         return None if self.statistic == "mean" else int(self.statistic[1:]) / 100.0
 
+    @property
+    def age_share(self) -> float:
+        """The statistic of ages that are spread evenly over [0, 1]."""
+        return 0.5 if self.quantile is None else self.quantile
+
     def __str__(self) -> str:
         return f"{self.statistic} {self.delay_s:g}s"
 
@@ -88,11 +96,54 @@ class BatchRecord:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Measurement:
-    """One class over one control period, as its load manager sees it.
+class Prices:
+    """What a micro-batch takes, as far as it is known: o + c n + s m for n kept of m scanned."""
 
-    Counts are of this period; queues are at its end. `load` is seconds of pipeline time per
-    second: rate x load coefficient, summed over the class's inputs (thesis eq. 3.1).
+    fixed_s: float  # o
+    kept_s: float  # c, for each kept tuple, on top of scanning it
+    scanned_s: float = 0.0  # s
+    pace: float = 1.0  # what batches take now, over what o, c and s say
+    noise: float = 0.1  # relative standard deviation of a duration
+    # Covariance of the estimates of o, c - s and s, as oo, ok, os, kk, ks, ss.
+    doubts: tuple[float, ...] = (0.0,) * 6
+
+    def duration_s(self, kept: float, scanned: float) -> float:
+        """By o, c and s alone; times `pace` is what it takes now."""
+        return self.fixed_s + self.kept_s * kept + self.scanned_s * scanned
+
+    def doubt_s(self, kept: float, scanned: float) -> float:
+        """Standard deviation of the prediction that is due to the estimates, not to the noise."""
+        n, m, (oo, ok, os, kk, ks, ss) = kept, kept + scanned, self.doubts
+        cross = ok * n + os * m + ks * n * m
+        return math.sqrt(max(0.0, oo + kk * n * n + ss * m * m + 2.0 * cross))
+
+    @property
+    def least_kept_s(self) -> float:
+        """The smallest c that the batches so far do not speak against: two standard deviations."""
+        _, _, _, kk, ks, ss = self.doubts
+        return max(0.0, self.kept_s - 2.0 * math.sqrt(max(0.0, kk + 2.0 * ks + ss)))
+
+    @property
+    def cheap_tuples(self) -> int:
+        """So many tuples take next to nothing beside the fixed price."""
+        return int(CHEAP * self.fixed_s / self.kept_s) if self.kept_s > 0.0 else 0
+
+    def slower(self, factor: float) -> "Prices":
+        return replace(
+            self,
+            fixed_s=factor * self.fixed_s,
+            kept_s=factor * self.kept_s,
+            scanned_s=factor * self.scanned_s,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Measurement:
+    """One gate (on an operator network: one class) over one control period, for its load manager.
+
+    Counts are of this period. `load` is seconds of pipeline time per second: rate x load
+    coefficient, summed over the inputs (thesis eq. 3.1). Queues are at the period's end; on
+    micro-batches, where completions come in lumps, they are the mean over a cycle of batches.
     """
 
     time_s: float
@@ -102,18 +153,20 @@ class Measurement:
     admitted_tuples: int
     shed_tuples: int
     completed_tuples: int
-    queued_tuples: int  # admitted or pending, not completed: the virtual queue
+    queued_tuples: int  # passed the shedder (by the share they came under), not completed
     queued_load_s: float  # real queues x load coefficient (thesis eq. 4.1)
     offered_load: float  # L, of everything offered, per second
-    admitted_load: float  # the part of L that passed the gate, per second
+    admitted_load: float  # the part of L that passed the shedder, per second
     cost_s: float  # c: seconds of pipeline time per admitted tuple
-    delay_s: float | None  # the target's statistic over what completed; None when nothing did
+    delay_s: float | None  # the target's statistic over the tuples that completed; None: none did
     busy_s: float  # pipeline time spent on tuples in this period
     backlog: Backlog = Backlog()
-    batches: tuple[BatchRecord, ...] = ()  # finished since the last decision (micro-batch plants)
+    batches: tuple[BatchRecord, ...] = ()  # finished since the last decision (micro-batches)
     batch_running: bool = False
-    headroom: float | None = None  # assigned by the class scheduler; None when there is none
+    prices: Prices | None = None  # of a micro-batch; None: not known yet, or no micro-batches
+    headroom: float | None = None  # H: seconds of tuples per second; None: nobody says
     class_name: str = "default"
+    query: str = ""  # whose gate; empty on an operator network, where classes are measured
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -141,7 +194,66 @@ class Decision:
     reason: str
     headroom: float | None = None  # H or L_C the load manager now believes in
     aim_s: float | None = None  # the delay it aims at: the target, corrected by what was measured
-    pace: float = 1.0  # what batches take now, over what their learned costs say
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Delays:
+    """How long the tuples of one batch took, from arrival to commit.
+
+    `quantiles_s` are the delays at DELAY_SHARES of the tuples, the longest first; between them
+    delays run linearly.
+    """
+
+    tuples: int
+    mean_s: float
+    quantiles_s: tuple[float, ...]
+
+
+DELAY_SHARES = (0.0, 0.01, 0.05, 1.0)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ended:
+    """A batch of one query that has ended: what it cost, and how long its tuples took."""
+
+    record: BatchRecord
+    delays: tuple[Delays, ...] = ()  # one for each gate that had tuples in it
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decided:
+    """What a load manager saw, and what it said."""
+
+    measurement: Measurement
+    decision: Decision
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """Where a query stands when it asks for its turn. Counts are since its first start."""
+
+    query: str
+    class_name: str
+    time_s: float
+    offered_tuples: int
+    admitted_tuples: int
+    shed_tuples: int
+    completed_tuples: int
+    backlog: Backlog
+    ended: tuple[Ended, ...] = ()  # since the last report
+    decided: tuple[Decided, ...] = ()  # since the last report
+    prices: Prices | None = None  # as its gates have learned them
+    wait_s: float = 0.0  # how long the answer may be held back until its turn comes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Order:
+    """What the driver tells a query: its target, its turn and its share of the machine."""
+
+    target: Target
+    may_start: bool = True
+    turn: float = 1.0  # batch-seconds per second that the query can use: one batch at a time
+    spared: bool = False  # its class's load is within its share: it sheds nothing
 
 
 ADMIT_ALL = KeepFraction(fraction=1.0)

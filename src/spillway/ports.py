@@ -2,28 +2,35 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from spillway.model import Decision, Measurement
 
+# When a law decides: at every micro-batch, once a control period, or whenever the buffer in front
+# of the system is handed over (on micro-batches that is a batch, elsewhere a period).
+Cadence = Literal["batch", "period", "buffer"]
+
 
 class LoadManager(Protocol):
     """When and how much to shed: one control law, its few numbers as state, no clock, no I/O."""
+
+    cadence: ClassVar[Cadence]
+    adapts: ClassVar[bool]  # answers to the load; what does not is never overruled
 
     def decide(self, measurement: Measurement) -> Decision: ...
 
 
 class Plant(Protocol):
-    """What is controlled: Spark, or the simulator."""
+    """What is controlled: a gate on any host, or the operator network with its classes."""
 
     def observe(self) -> Iterable[Measurement]:
-        """One measurement per class, for the period that has just ended."""
+        """One measurement for everybody who is to decide now."""
         ...
 
-    def actuate(self, class_name: str, decision: Decision) -> None: ...
+    def act(self, measurement: Measurement, decision: Decision) -> None: ...
 
 
 class Journal(Protocol):

@@ -2,17 +2,18 @@
 
 Spark writes the offset to its write-ahead log before the batch runs and hands the same dict back
 after a crash. Whatever a replay or an audit needs is therefore in here: the stretches, the rule,
-the running totals and the costs learned so far.
+the running totals and the prices learned so far.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from spillway.errors import SpillwayError
 from spillway.gate.masks import parse_shares, text_of
 from spillway.gate.rules import POLICIES, Rule, Stretch, kept_tuples
 from spillway.gate.shedders.selection import decode_selection, encode_selection
+from spillway.model import Prices
 
 VERSION = 1
 SENTINEL: dict[str, Any] = {"v": VERSION, "seq": -1}  # where a query is before its batch 0
@@ -35,22 +36,6 @@ class Totals:
     @property
     def pending(self) -> int:
         return self.offered - self.admitted - self.shed
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Costs:
-    """A batch that keeps n of m scanned tuples takes fixed_s + n * kept_s + m * scanned_s."""
-
-    fixed_s: float
-    kept_s: float
-    scanned_s: float = 0.0
-
-    def slower(self, factor: float) -> "Costs":
-        return Costs(
-            fixed_s=factor * self.fixed_s,
-            kept_s=factor * self.kept_s,
-            scanned_s=factor * self.scanned_s,
-        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,7 +62,7 @@ class Offset:
     stretches: tuple[Stretch, ...]
     rule: Rule = field(default_factory=Rule)
     totals: Totals = field(default_factory=Totals)
-    costs: Costs | None = None
+    prices: Prices | None = None
     arrived: Arrived | None = None
     heartbeat: bool = False
     instances: int = 0  # version of the template's instances that this batch sees
@@ -101,7 +86,6 @@ class Offset:
 
 
 def encode(offset: Offset) -> dict[str, Any]:
-    rule, totals = offset.rule, offset.totals
     value: dict[str, Any] = {
         "v": VERSION,
         "gate": offset.gate,
@@ -112,41 +96,35 @@ def encode(offset: Offset) -> dict[str, Any]:
             str(s.partition): {"from": s.start, "read": s.read, "to": s.stop}
             for s in offset.stretches
         },
-        "rule": {
-            "keep_ppm": rule.keep_ppm,
-            "seed": rule.seed,
-            "policy": rule.policy,
-            "reason": rule.reason,
-            "would_keep_ppm": rule.would_keep_ppm,
-        },
-        "total": {
-            "offered": totals.offered,
-            "admitted": totals.admitted,
-            "shed": totals.shed,
-            "lost": totals.lost,
-        },
+        "rule": _encode_rule(offset.rule),
+        "total": asdict(offset.totals),
         "heartbeat": offset.heartbeat,
         "instances": offset.instances,
         "pinned": dict(offset.pinned),
     }
-    if rule.selection is not None:
-        value["rule"]["selection"] = encode_selection(rule.selection)
-    if rule.shares:
-        value["rule"]["shares"] = text_of(rule.shares)
-    if offset.costs is not None:
+    if offset.prices is not None:
         value["learned"] = {
-            "o_ps": round(offset.costs.fixed_s * _PICO),
-            "c_ps": round(offset.costs.kept_s * _PICO),
-            "s_ps": round(offset.costs.scanned_s * _PICO),
+            "o_ps": round(offset.prices.fixed_s * _PICO),
+            "c_ps": round(offset.prices.kept_s * _PICO),
+            "s_ps": round(offset.prices.scanned_s * _PICO),
         }
     if offset.arrived is not None:
-        arrived = offset.arrived
-        value["arrived"] = {
-            "mean_us": arrived.mean_us,
-            "p05_us": arrived.p05_us,
-            "p01_us": arrived.p01_us,
-            "first_us": arrived.first_us,
-        }
+        value["arrived"] = asdict(offset.arrived)
+    return value
+
+
+def _encode_rule(rule: Rule) -> dict[str, Any]:
+    value: dict[str, Any] = {
+        "keep_ppm": rule.keep_ppm,
+        "seed": rule.seed,
+        "policy": rule.policy,
+        "reason": rule.reason,
+        "would_keep_ppm": rule.would_keep_ppm,
+    }
+    if rule.selection is not None:
+        value["selection"] = encode_selection(rule.selection)
+    if rule.shares:
+        value["shares"] = text_of(rule.shares)
     return value
 
 
@@ -187,9 +165,9 @@ def _decode(value: Mapping[str, Any]) -> Offset:
         stretches=stretches,
         rule=Rule(**rule),
         totals=Totals(**value["total"]),
-        costs=None
+        prices=None
         if learned is None
-        else Costs(
+        else Prices(
             fixed_s=learned["o_ps"] / _PICO,
             kept_s=learned["c_ps"] / _PICO,
             scanned_s=learned["s_ps"] / _PICO,

@@ -6,9 +6,7 @@ tried, a batch takes at most twice what an earlier one of this run took.
 
 from dataclasses import dataclass
 
-from spillway.gate.arrivals import Arrivals
-from spillway.gate.offsets import Costs
-from spillway.model import Target
+from spillway.model import Prices, Target
 
 GROWTH = 2
 SCANNED_PER_KEPT = 50  # an unread tuple costs a fraction of a kept one
@@ -24,11 +22,11 @@ class Pace:
     why: str = "growing"  # of the bound on what is kept
 
     @classmethod
-    def at_start(cls, first_batch: int, costs: Costs | None, target: Target) -> "Pace":
-        """`costs` are those of an earlier run: its JVM was warm, this one is not."""
+    def at_start(cls, first_batch: int, prices: Prices | None, target: Target) -> "Pace":
+        """`prices` are those of an earlier run: its JVM was warm, this one is not."""
         kept = first_batch
-        if costs is not None and costs.kept_s > 0.0:
-            kept = max(kept, int(RESTART_SHARE * target.delay_s / costs.kept_s))
+        if prices is not None and prices.kept_s > 0.0:
+            kept = max(kept, int(RESTART_SHARE * target.delay_s / prices.kept_s))
         return cls(kept_tuples=kept, scanned_tuples=kept * SCANNED_PER_KEPT)
 
     def within(self, limit: int | None, why: str) -> "Pace":
@@ -37,9 +35,9 @@ class Pace:
             return self
         return Pace(kept_tuples=limit, scanned_tuples=self.scanned_tuples, why=why)
 
-    def bounds(self, wish: "Wish", pending_tuples: int) -> bool:
-        """Whether a batch falls short of the wish."""
-        return wish.kept_tuples > self.kept_tuples or pending_tuples > self.scanned_tuples
+    def bounds(self, kept: float, pending_tuples: int) -> bool:
+        """Whether a batch falls short of what is wanted."""
+        return kept > self.kept_tuples or pending_tuples > self.scanned_tuples
 
     def after(self, kept_tuples: int, scanned_tuples: int) -> "Pace":
         """A batch of this size was finished."""
@@ -47,19 +45,6 @@ class Pace:
             kept_tuples=max(self.kept_tuples, GROWTH * kept_tuples),
             scanned_tuples=max(self.scanned_tuples, GROWTH * scanned_tuples),
         )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Wish:
-    """What the load manager wants of the waiting tuples.
-
-    `least_fraction` is what must be kept of whatever a batch consumes: a wish that breaks a bound
-    sheds more where that allows it, and otherwise leaves the youngest waiting.
-    """
-
-    kept_tuples: float
-    least_fraction: float
-    reason: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,11 +57,14 @@ class Cut:
     reason: str
 
 
-def bounded(wish: Wish, pending_tuples: int, pace: Pace) -> Cut:
-    """Fit a wish into the bounds of the pace."""
-    least = wish.least_fraction
-    fraction = min(1.0, max(least, wish.kept_tuples / pending_tuples if pending_tuples else 1.0))
-    reach, skip, notes = pending_tuples, 0, [wish.reason]
+def cut(kept: float, least: float, pending_tuples: int, pace: Pace, reason: str) -> Cut:
+    """About `kept` of the waiting tuples, within the bounds of the pace.
+
+    `least` is what must be kept of whatever a batch consumes: what breaks a bound is shed where
+    that allows it, and otherwise the youngest are left waiting.
+    """
+    fraction = min(1.0, max(least, kept / pending_tuples if pending_tuples else 1.0))
+    reach, skip, notes = pending_tuples, 0, [reason]
     if fraction * reach > pace.kept_tuples:
         fraction = max(least, pace.kept_tuples / reach)
         reach = min(reach, int(pace.kept_tuples / fraction)) if fraction > 0.0 else reach
@@ -92,57 +80,23 @@ def bounded(wish: Wish, pending_tuples: int, pace: Pace) -> Cut:
     return Cut(reach_tuples=reach, skip_tuples=skip, fraction=fraction, reason=reason)
 
 
-def freshest(cut: Cut) -> Cut:
+def freshest(given: Cut) -> Cut:
     """The same number of tuples, all of them the newest."""
-    kept = round((cut.reach_tuples - cut.skip_tuples) * cut.fraction)
+    kept = round((given.reach_tuples - given.skip_tuples) * given.fraction)
     return Cut(
-        reach_tuples=cut.reach_tuples,
-        skip_tuples=cut.reach_tuples - kept,
+        reach_tuples=given.reach_tuples,
+        skip_tuples=given.reach_tuples - kept,
         fraction=1.0,
-        reason=cut.reason,
+        reason=given.reason,
     )
 
 
-def dry(cut: Cut, pace: Pace) -> Cut:
+def dry(given: Cut, pace: Pace) -> Cut:
     """The same decision where nothing is dropped: the batch holds what it may keep, all of it."""
-    read = 1.0 - cut.skip_tuples / cut.reach_tuples if cut.reach_tuples else 1.0
+    read = 1.0 - given.skip_tuples / given.reach_tuples if given.reach_tuples else 1.0
     return Cut(
-        reach_tuples=min(cut.reach_tuples, pace.kept_tuples),
+        reach_tuples=min(given.reach_tuples, pace.kept_tuples),
         skip_tuples=0,
-        fraction=cut.fraction * read,
-        reason=cut.reason,
+        fraction=given.fraction * read,
+        reason=given.reason,
     )
-
-
-def is_stale(arrivals: Arrivals, now_s: float, target: Target) -> bool:
-    """Whether the backlog spans more than twice the batch length of the uniform optimum.
-
-    With a mean target y that is 2y/3, with a quantile p it is y/(1 + p). Behind that, sampling
-    evenly would spend most of the target on tuples that have already missed it.
-    """
-    quantile = target.quantile
-    length_s = target.delay_s * (2.0 / 3.0 if quantile is None else 1.0 / (1.0 + quantile))
-    return arrivals.tuples > 0 and now_s - float(arrivals.times_s[0]) > 2.0 * length_s
-
-
-def newest_within_target(arrivals: Arrivals, now_s: float, costs: Costs, target: Target) -> int:
-    """The largest n whose newest n tuples, all kept, still meet the target.
-
-    age(n) + fixed + n * (kept + scanned) <= y; the left side grows with n, so bisection finds it.
-    """
-    low, high = 0, arrivals.tuples
-    while low < high:
-        n = (low + high + 1) // 2
-        batch_s = costs.fixed_s + n * (costs.kept_s + costs.scanned_s)
-        if _age_of_newest_s(arrivals, n, now_s, target) + batch_s <= target.delay_s:
-            low = n
-        else:
-            high = n - 1
-    return low
-
-
-def _age_of_newest_s(arrivals: Arrivals, tuples: int, now_s: float, target: Target) -> float:
-    quantile = target.quantile
-    if quantile is None:
-        return now_s - arrivals.mean_arrival_of_newest_s(tuples)
-    return now_s - arrivals.arrival_of_count_s(arrivals.tuples - quantile * tuples)

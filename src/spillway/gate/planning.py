@@ -5,10 +5,12 @@ from dataclasses import dataclass, replace
 
 from spillway.gate.arrivals import Arrivals
 from spillway.gate.masks import QueryShare
-from spillway.gate.offsets import Arrived, Costs, Offset, Totals
+from spillway.gate.offsets import Arrived, Offset, Totals
 from spillway.gate.pacing import Cut
 from spillway.gate.rules import Policy, Rule, Stretch, kept_tuples, share_ppm
 from spillway.gate.sampling import PPM
+from spillway.gate.split import Split
+from spillway.model import Prices
 from spillway.ports import ArrivalCurve, Span
 
 _US = 1_000_000
@@ -61,6 +63,7 @@ class Settings:
     policy: Policy = "uniform"
     dry_run: bool = False
     shares: tuple[QueryShare, ...] = ()
+    split: Split | None = None
 
 
 def next_offset(
@@ -70,18 +73,10 @@ def next_offset(
     settings: Settings,
     *,
     now_s: float,
-    costs: Costs | None,
+    prices: Prices | None,
 ) -> Offset:
     """The batch that the cut describes, with the running totals after it."""
-    would_ppm = share_ppm(cut.fraction * PPM, PPM)
-    rule = Rule(
-        keep_ppm=PPM if settings.dry_run else would_ppm,
-        seed=settings.seed,
-        policy=settings.policy,
-        reason=cut.reason,
-        would_keep_ppm=would_ppm,
-        shares=() if settings.dry_run else settings.shares,
-    )
+    rule = _rule(cut, waiting, settings)
     stretches = _cut_stretches(waiting, cut.reach_tuples, cut.skip_tuples)
     consumed = sum(s.tuples for s in stretches)
     kept = kept_tuples(stretches, rule)
@@ -99,9 +94,28 @@ def next_offset(
             shed=totals.shed + consumed - kept,
             lost=totals.lost + waiting.lost_tuples,
         ),
-        costs=costs,
+        prices=prices,
         arrived=_arrived(waiting.arrivals.within(map(_readable, stretches))) if kept else None,
         pinned=previous.pinned,
+    )
+
+
+def _rule(cut: Cut, waiting: Waiting, settings: Settings) -> Rule:
+    fraction, notes, shares = cut.fraction, [cut.reason], settings.shares
+    if waiting.lost_tuples > 0:
+        notes.append(f"the log dropped {waiting.lost_tuples} tuples unread")
+    if settings.split is not None:
+        spending = settings.split.spend(fraction)
+        fraction, shares = spending.keep_fraction, spending.shares
+        notes.append(spending.reason)
+    would_ppm = share_ppm(fraction * PPM, PPM)
+    return Rule(
+        keep_ppm=PPM if settings.dry_run else would_ppm,
+        seed=settings.seed,
+        policy=settings.policy,
+        reason="; ".join(notes),
+        would_keep_ppm=would_ppm,
+        shares=() if settings.dry_run else shares,
     )
 
 

@@ -1,14 +1,16 @@
 """ALoMa: load monitor and response-time monitor settle the capacity between them."""
 
 import math
-from typing import Literal
+from typing import ClassVar, Literal
 
 from spillway.errors import require
-from spillway.load.shares import LEAST_KEPT, idle, is_idle
+from spillway.load.shares import LEAST_KEPT, Headroom, idle, is_idle
 from spillway.model import Decision, KeepFraction, Measurement
+from spillway.ports import Cadence
 
 State = Literal["normal", "under threshold", "over threshold"]
 
+_CAPACITY = 0.8  # before the first period, where nobody says
 _CAPACITY_RANGE = (0.01, 64.0)
 
 
@@ -32,11 +34,12 @@ class Aloma:
     will do. No model of stability: it hunts around the target with steps of 1 % and more.
     """
 
-    def __init__(self, *, headroom: float = 0.8, refresh_periods: int = 60) -> None:
-        require(headroom > 0.0, "headroom", headroom, "above 0")
+    cadence: ClassVar[Cadence] = "period"
+    adapts: ClassVar[bool] = True
+
+    def __init__(self, *, headroom: float | None = None, refresh_periods: int = 60) -> None:
         require(refresh_periods >= 1, "refresh_periods", refresh_periods, "1 or more")
-        self._capacity = headroom
-        self._assigned: float | None = None
+        self._capacity = Headroom(headroom, _CAPACITY)  # L_C
         self._refresh_periods = refresh_periods
         self._periods = 0
         self._smallest_s = math.inf
@@ -46,10 +49,10 @@ class Aloma:
         self._more_in_a_row = 0
 
     def decide(self, measurement: Measurement) -> Decision:
-        self._adopt(measurement.headroom)
+        self._capacity.hear(measurement.headroom)
         if is_idle(measurement):
             self._shed = 0.0
-            return idle(self._capacity)
+            return idle(self._capacity.value)
         response_s = self._response(measurement)
         state = self._state(response_s, measurement.target.delay_s)
         reason = self._algorithm(measurement, state, response_s)
@@ -58,16 +61,16 @@ class Aloma:
         return Decision(
             action=KeepFraction(fraction=1.0 - self._shed),
             reason=f"{state}: {reason}",
-            headroom=self._capacity,
+            headroom=self._capacity.value,
         )
 
     def _algorithm(self, measurement: Measurement, state: State, response_s: float) -> str:
         load, offered = measurement.admitted_load, measurement.offered_load
-        gap = abs(load - self._capacity) / offered if offered > 0.0 else 1.0
+        gap = abs(load - self._capacity.value) / offered if offered > 0.0 else 1.0
         previous_s = response_s if self._previous_s is None else self._previous_s
         less, more = self._less_in_a_row, self._more_in_a_row
         self._less_in_a_row = self._more_in_a_row = 0
-        if load > self._capacity:
+        if load > self._capacity.value:
             if state == "normal":
                 self._move_towards(load)
                 return "capacity was underestimated"
@@ -92,11 +95,12 @@ class Aloma:
 
     def _move_towards(self, load: float) -> None:
         """Eq. 5.1; the sign is that of L - L_C."""
-        gap = load - self._capacity
-        percent = max(1.0, abs(gap) / self._capacity * 100.0)
+        capacity = self._capacity.value
+        gap = load - capacity
+        percent = max(1.0, abs(gap) / capacity * 100.0)
         low, high = _CAPACITY_RANGE
-        moved = self._capacity + math.log2(percent + 1.0) / percent * gap
-        self._capacity = min(max(low, moved), high)
+        moved = capacity + math.log2(percent + 1.0) / percent * gap
+        self._capacity.value = min(max(low, moved), high)
 
     def _state(self, response_s: float, target_s: float) -> State:
         if response_s > target_s:
@@ -113,8 +117,3 @@ class Aloma:
             return self._previous_s or 0.0 if measurement.queued_load_s > 0.0 else 0.0
         self._smallest_s = min(self._smallest_s, response_s)
         return response_s
-
-    def _adopt(self, assigned: float | None) -> None:
-        """A new quota from the class scheduler is the new starting point."""
-        if assigned is not None and assigned > 0.0 and assigned != self._assigned:
-            self._assigned = self._capacity = assigned

@@ -1,8 +1,10 @@
 """AURORA: shed what exceeds the capacity."""
 
-from spillway.errors import require
-from spillway.load.shares import headroom_of, idle, is_idle, share
+from typing import ClassVar
+
+from spillway.load.shares import HEADROOM, Headroom, idle, is_idle, share
 from spillway.model import Decision, Measurement
+from spillway.ports import Cadence
 
 
 class Aurora:
@@ -18,12 +20,14 @@ class Aurora:
     that is too high by any amount lets the queue grow for ever.
     """
 
-    def __init__(self, *, headroom: float = 0.97) -> None:
-        require(headroom > 0.0, "headroom", headroom, "above 0")
-        self._headroom = headroom
+    cadence: ClassVar[Cadence] = "period"
+    adapts: ClassVar[bool] = True
+
+    def __init__(self, *, headroom: float | None = None) -> None:
+        self._headroom = Headroom(headroom, HEADROOM)
 
     def decide(self, measurement: Measurement) -> Decision:
-        headroom = headroom_of(measurement, self._headroom)
+        headroom = self._headroom.of(measurement)
         if is_idle(measurement):
             return idle(headroom)
         load = measurement.offered_load

@@ -1,8 +1,10 @@
 """BASELINE: fill the queue up to the target in one step."""
 
-from spillway.errors import require
-from spillway.load.shares import headroom_of, idle, is_idle, share
+from typing import ClassVar
+
+from spillway.load.shares import HEADROOM, Headroom, idle, is_idle, share
 from spillway.model import ADMIT_ALL, Decision, Measurement
+from spillway.ports import Cadence
 
 
 class Baseline:
@@ -16,12 +18,14 @@ class Baseline:
     a change of the arrivals between two periods is corrected with a swing the other way.
     """
 
-    def __init__(self, *, headroom: float = 0.97) -> None:
-        require(headroom > 0.0, "headroom", headroom, "above 0")
-        self._headroom = headroom
+    cadence: ClassVar[Cadence] = "period"
+    adapts: ClassVar[bool] = True
+
+    def __init__(self, *, headroom: float | None = None) -> None:
+        self._headroom = Headroom(headroom, HEADROOM)
 
     def decide(self, measurement: Measurement) -> Decision:
-        headroom = headroom_of(measurement, self._headroom)
+        headroom = self._headroom.of(measurement)
         if is_idle(measurement):
             return idle(headroom)
         if measurement.cost_s <= 0.0:

@@ -2,7 +2,7 @@
 
 import math
 
-from spillway.model import BatchRecord
+from spillway.model import BatchRecord, Prices
 
 Vector = tuple[float, float, float]
 Matrix = tuple[Vector, Vector, Vector]
@@ -11,10 +11,11 @@ _ZERO: Vector = (0.0, 0.0, 0.0)
 _FORGETTING = 0.95  # a memory of about twenty batches: follows the JVM's warm-up
 SHORTEST_S = 1e-6  # a batch that took less was not measured
 OUTLIER = 2.5  # standard deviations; what lies beyond counts as this far
-_CHEAP = 0.1  # of the fixed price
 _STREAK = 3  # so many outliers on one side in a row are a change, not a pause
 _CHANGE_KEEPS = 0.05  # of what was learned before a change
 _NOISE_RANGE = (0.02, 0.4)  # relative standard deviation of a duration
+_PACE_GAIN = 0.3  # of a surprise, in the factor between what batches take and what is predicted
+_PACE_RANGE = (0.25, 4.0)
 # What nothing tells apart stays as it was: o, k n and s (n + m) are drawn towards an anchor with
 # these standard deviations (shares of a typical batch). While nothing is shed n and m are the same,
 # and only their sum can be learned: it goes to k, because an s that is too large would make the
@@ -48,11 +49,15 @@ class BatchModel:
     apart, what was learned before stands. Durations are weighted by their relative error. Huber:
     beyond 2.5 standard deviations the weight falls so that a pause of the JVM counts as no more
     than that. Three such in a row on one side are a change: then the past is all but forgotten.
+
+    When the machine or the query changes, every batch is off by about the same factor. That factor
+    (`pace`) is followed within a few batches; o, c and s take their time behind it.
     """
 
     def __init__(self) -> None:
         self.batches = 0
         self.noise = 0.1  # relative standard deviation of a duration around its prediction
+        self.pace = 1.0  # what batches take over what o, c and s predict
         self._theta = _ZERO  # o, k and s
         self._anchored: Vector | None = None
         self._typical = _ZERO  # duration, n, n + m
@@ -73,13 +78,6 @@ class BatchModel:
         return self._theta[1] + self._theta[2]
 
     @property
-    def least_cost_s(self) -> float:
-        """The smallest c that the batches so far do not speak against: two standard deviations."""
-        (_, u, v), (_, (_, kk, ks), (_, _, ss)) = self._scale, self._covariance
-        variance = kk * u * u + 2.0 * ks * u * v + ss * v * v
-        return max(0.0, self.cost_s - 2.0 * math.sqrt(max(0.0, variance)))
-
-    @property
     def scan_s(self) -> float:
         return self._theta[2]
 
@@ -88,26 +86,30 @@ class BatchModel:
         """Whether a batch with tuples in it has been seen."""
         return self.cost_s > 0.0
 
-    def duration_s(self, kept: float, scanned: float) -> float:
-        return self.overhead_s + self.cost_s * kept + self.scan_s * scanned
-
-    def doubt_s(self, kept: float, scanned: float) -> float:
-        """Standard deviation of the prediction that is due to the estimates, not to the noise."""
-        scale, p = self._scale, self._covariance
-        y, z = kept * scale[1], (kept + scanned) * scale[2]
-        cross = p[0][1] * y + p[0][2] * z + p[1][2] * y * z
-        return math.sqrt(max(0.0, p[0][0] + p[1][1] * y * y + p[2][2] * z * z + 2.0 * cross))
-
-    def cheap_tuples(self) -> int:
-        """So many tuples take next to nothing beside the fixed price."""
-        return int(_CHEAP * self.overhead_s / self.cost_s) if self.known else 0
+    def prices(self) -> Prices | None:
+        """What is known now; None before a batch with tuples in it."""
+        if not self.known:
+            return None
+        (_, u, v), ((oo, ok, os), (_, kk, ks), (_, _, ss)) = self._scale, self._covariance
+        return Prices(
+            fixed_s=self.overhead_s,
+            kept_s=self.cost_s,
+            scanned_s=self.scan_s,
+            pace=self.pace,
+            noise=self.noise,
+            doubts=(oo, ok * u, os * v, kk * u * u, ks * u * v, ss * v * v),
+        )
 
     def learn(self, batch: BatchRecord) -> None:
         if batch.kept_tuples <= 0 or not batch.duration_s > SHORTEST_S:
             return
         kept, scanned = float(batch.kept_tuples), float(batch.scanned_tuples)
         seen = batch.duration_s, kept, kept + scanned
-        predicted_s = self.duration_s(kept, scanned) if self.batches else batch.duration_s
+        before = self.prices()
+        predicted_s = before.duration_s(kept, scanned) if before else batch.duration_s
+        doubt_s = before.doubt_s(kept, scanned) if before else 0.0
+        if before:
+            self._follow(batch.duration_s, predicted_s)
         self.batches += 1
         rate = max(0.1, 1.0 / self.batches)
         d, n, m = self._typical
@@ -116,7 +118,7 @@ class BatchModel:
             n + rate * (seen[1] - n),
             m + rate * (seen[2] - m),
         )
-        trust = self._trust(batch.duration_s, predicted_s, self.doubt_s(kept, scanned))
+        trust = self._trust(batch.duration_s, predicted_s, doubt_s)
         # Relative errors: a short batch tells as much about o as a long one about c.
         # A prediction that was far too long must not make the batch that shows it count little,
         # nor a batch that was timed wrongly make all others count nothing.
@@ -124,6 +126,14 @@ class BatchModel:
         weight = trust / scale_s**2
         self._remember(weight, seen)
         self._estimate()
+
+    def _follow(self, duration_s: float, predicted_s: float) -> None:
+        """Move the pace towards what a batch took; a single pause moves it by a bounded step."""
+        surprise = math.log(duration_s / max(predicted_s, SHORTEST_S) / self.pace)
+        limit = OUTLIER * self.noise
+        low, high = _PACE_RANGE
+        step = _PACE_GAIN * min(max(-limit, surprise), limit)
+        self.pace = min(max(low, self.pace * math.exp(step)), high)
 
     def _remember(self, weight: float, seen: Vector) -> None:
         duration_s, n, m = seen

@@ -2,11 +2,10 @@
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from spillway.load.batch_model import OUTLIER, SHORTEST_S, BatchModel
+from spillway.load.batch_model import SHORTEST_S
 from spillway.load.shares import LEAST_KEPT
-from spillway.model import Backlog, BatchRecord, Target
+from spillway.model import Backlog, BatchRecord, Prices, Target
 
 _FIRST_TUPLES = 1000  # of the first batch, when nothing is known about the cost
 _LARGEST_GROWTH = 2.0  # of a batch, against the largest one seen
@@ -20,14 +19,8 @@ _CORRECTION_RANGE = (-0.4, 0.15)
 _MARGIN = 2.33 / math.sqrt(2.0)
 _GIVEN_BACK = 6.0
 _FEWER = 4  # times fewer in every second batch that is hopeless
-_PACE_GAIN = 0.3  # of a surprise, in the factor between what batches take and what is predicted
-_PACE_RANGE = (0.25, 4.0)
 
-
-class Plan(NamedTuple):
-    tuples: int
-    limited: bool  # whether something is shed
-    reason: str
+Plan = tuple[int, str]  # how many tuples to keep, and why
 
 
 class BatchPlanner:
@@ -45,9 +38,6 @@ class BatchPlanner:
     late tuples count by the batch, so overshoots weigh more; b then settles as the margin that the
     noise of the batch durations asks for. A burst takes more than that; it is given back faster.
 
-    Pace. When the machine or the query changes, every batch is off by about the same factor. That
-    factor is followed within a few batches; o, c and s take their time behind it.
-
     Start. Nothing is shed while the cost is unknown: what a first, small batch does not reach
     waits (that is the gate's work). A batch that sheds does not grow beyond twice the largest one
     so far, and the uncertainty of the estimates counts as time that is needed.
@@ -58,21 +48,23 @@ class BatchPlanner:
     """
 
     def __init__(self) -> None:
-        self.model = BatchModel()
         self.correction = 0.0
         self._limited = False
         self._fewer = False  # the last hopeless batch was the smaller one
         self._peak_tuples = 0.0
         self._last_rate_per_s = 0.0  # tuples kept over duration, of the last batch
-        self.pace = 1.0  # what batches take over what o, c and s predict
+        self._noise = 0.1
 
     def observe(
-        self, batches: Sequence[BatchRecord], delay_s: float | None, target: Target
+        self,
+        batches: Sequence[BatchRecord],
+        delay_s: float | None,
+        target: Target,
+        prices: Prices | None,
     ) -> None:
         """Learn from the batches finished since the last plan and from the delay they gave."""
+        self._noise = prices.noise if prices else self._noise
         for batch in batches:
-            self._follow(batch)
-            self.model.learn(batch)
             self._peak_tuples = max(self._peak_tuples * _PEAK_MEMORY, float(batch.kept_tuples))
             if batch.duration_s > SHORTEST_S:
                 self._last_rate_per_s = batch.kept_tuples / batch.duration_s
@@ -83,21 +75,23 @@ class BatchPlanner:
         """The target, corrected by what was measured."""
         return target.delay_s * (1.0 + self.correction)
 
-    def plan(self, backlog: Backlog, target: Target) -> Plan:
+    def plan(self, backlog: Backlog, target: Target, prices: Prices | None) -> Plan:
         waiting = backlog.pending_tuples
         if waiting <= 0:
             return self._planned(0, 0, "nothing waits")
-        if not self.model.known:
+        if prices is None:
             return self._planned(waiting, waiting, "the cost is not known yet")
         wanted_s = self.aim_s(target)
         room_s = wanted_s - backlog.statistic_age_s
-        everything_s = self.pace * self.model.duration_s(waiting, waiting)
+        everything_s = prices.pace * prices.duration_s(waiting, waiting)
         if everything_s <= room_s:
             return self._planned(waiting, waiting, f"all of it takes {everything_s:.3g} s")
-        length_s = min(room_s, wanted_s / (1.0 + _age_share(target)))
-        fits = max(self._fitting(length_s / self.pace, waiting), self._proven(length_s))
+        length_s = min(room_s, wanted_s / (1.0 + target.age_share))
+        fits = max(_fitting(prices, length_s / prices.pace, waiting), self._proven(length_s))
         allowed = int(_LARGEST_GROWTH * max(self._peak_tuples, _FIRST_TUPLES / 2))
-        least = max(math.ceil(LEAST_KEPT * waiting), self._cheap(min(allowed, fits), waiting))
+        least = max(
+            math.ceil(LEAST_KEPT * waiting), self._cheap(prices, min(allowed, fits), waiting)
+        )
         return self._planned(
             min(waiting, max(least, min(allowed, fits))),
             waiting,
@@ -105,32 +99,13 @@ class BatchPlanner:
             f"batch of {max(0.0, length_s):.3g} s",
         )
 
-    def _fitting(self, length_s: float, waiting: int) -> int:
-        model = self.model
-        fixed_s = model.overhead_s + model.scan_s * waiting
-        first = min(max(0.0, (length_s - fixed_s) / model.cost_s), float(waiting))
-        doubt_s = model.doubt_s(first, waiting)
-        fits = (length_s - fixed_s - doubt_s) / model.cost_s
-        return int(min(max(0.0, fits), float(waiting)))
-
-    def _cheap(self, fits: int, waiting: int) -> int:
+    def _cheap(self, prices: Prices, fits: int, waiting: int) -> int:
         """What is kept although it does not fit, because shedding it would save nothing."""
-        cheap = self.model.cheap_tuples()
+        cheap = prices.cheap_tuples
         if cheap <= fits or cheap >= waiting:
             return cheap
         self._fewer = not self._fewer
         return max(fits, cheap // _FEWER) if self._fewer else cheap
-
-    def _follow(self, batch: BatchRecord) -> None:
-        """Move the pace towards what this batch took; a single pause moves it by a bounded step."""
-        if not self.model.known or batch.kept_tuples <= 0 or batch.duration_s <= SHORTEST_S:
-            return
-        predicted_s = self.model.duration_s(batch.kept_tuples, batch.scanned_tuples)
-        surprise = math.log(batch.duration_s / max(predicted_s, SHORTEST_S) / self.pace)
-        limit = OUTLIER * self.model.noise
-        step = _PACE_GAIN * min(max(-limit, surprise), limit)
-        low, high = _PACE_RANGE
-        self.pace = min(max(low, self.pace * math.exp(step)), high)
 
     def _proven(self, length_s: float) -> int:
         """What the last batch alone shows to fit: k times the tuples take at most k times as long.
@@ -139,24 +114,27 @@ class BatchPlanner:
         scanned, so an overestimated cost cannot keep batches so small that nothing more is ever
         learned about it. When the rate jumps, the first batches may be longer by their scanning.
         """
-        return int((1.0 - 2.0 * self.model.noise) * self._last_rate_per_s * length_s)
+        return int((1.0 - 2.0 * self._noise) * self._last_rate_per_s * length_s)
 
     def _planned(self, tuples: int, waiting: int, why: str) -> Plan:
         self._limited = tuples < waiting
-        return Plan(tuples, self._limited, f"keeps {tuples} of {waiting}: {why}")
+        return tuples, f"keeps {tuples} of {waiting}: {why}"
 
     def _correct(self, error: float, target: Target) -> None:
         clipped = min(max(-_ERROR_LIMIT, error), _ERROR_LIMIT)
         quantile = target.quantile
         late, early = (0.05, 0.05) if quantile is None else (0.15, 0.6 * (1.0 - quantile))
-        if quantile is not None and self.correction < -_MARGIN * self.model.noise:
+        if quantile is not None and self.correction < -_MARGIN * self._noise:
             early *= _GIVEN_BACK
         gain = late if clipped > 0.0 else early
         low, high = _CORRECTION_RANGE
-        low = max(low, -0.1 - 3.0 * self.model.noise)  # more than that is no noise
+        low = max(low, -0.1 - 3.0 * self._noise)  # more than that is no noise
         self.correction = min(max(low, self.correction - gain * clipped), high)
 
 
-def _age_share(target: Target) -> float:
-    """The statistic of ages spread evenly over [0, 1]."""
-    return 0.5 if target.quantile is None else target.quantile
+def _fitting(prices: Prices, length_s: float, waiting: int) -> int:
+    fixed_s = prices.fixed_s + prices.scanned_s * waiting
+    first = min(max(0.0, (length_s - fixed_s) / prices.kept_s), float(waiting))
+    doubt_s = prices.doubt_s(first, waiting)
+    fits = (length_s - fixed_s - doubt_s) / prices.kept_s
+    return int(min(max(0.0, fits), float(waiting)))

@@ -1,11 +1,12 @@
 """CTRL: pole placement on the virtual queue."""
 
 import math
-from typing import NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from spillway.errors import require
-from spillway.load.shares import headroom_of, idle, is_idle, share
+from spillway.load.shares import HEADROOM, Headroom, idle, is_idle, share
 from spillway.model import ADMIT_ALL, Decision, Measurement
+from spillway.ports import Cadence
 
 
 class Controller(NamedTuple):
@@ -50,26 +51,35 @@ class Ctrl:
     late: y = (q + 1) c / H (eq. 11). keep = v / f_in (eq. 13), with f_in of the last period.
     The defaults are the paper's: both poles at 0.7, a = -0.8, H = 0.97.
 
+    The paper never defines f_out. `outflow` is "measured", the completions of the last period, or
+    "modelled", H / c (its formula for BASELINE). Measured is right at every load and corrects a
+    wrong H by itself; it needs completions that do not come in lumps.
+
     Assumption: q counts tuples one in, one out. Shared operators and joins break that. H is given:
     where it is wrong by a factor the delay settles off the target by about that factor.
     Stable for poles inside the unit circle while the estimation error is bounded (eq. 12).
     """
 
+    cadence: ClassVar[Cadence] = "period"
+    adapts: ClassVar[bool] = True
+
     def __init__(
         self,
         *,
-        headroom: float = 0.97,
+        headroom: float | None = None,
         poles: tuple[complex, complex] = (0.7, 0.7),
         a: float = -0.8,
+        outflow: Literal["measured", "modelled"] = "measured",
     ) -> None:
-        require(headroom > 0.0, "headroom", headroom, "above 0")
-        self._headroom = headroom
+        require(outflow in ("measured", "modelled"), "outflow", outflow, "measured or modelled")
+        self._headroom = Headroom(headroom, HEADROOM)
+        self._measured = outflow == "measured"
         self._controller = design(poles, a)
         self._error_s = 0.0
         self._growth_per_s = 0.0
 
     def decide(self, measurement: Measurement) -> Decision:
-        headroom = headroom_of(measurement, self._headroom)
+        headroom = self._headroom.of(measurement)
         if is_idle(measurement):
             return self._forget(headroom)
         if measurement.cost_s <= 0.0:
@@ -81,7 +91,9 @@ class Ctrl:
         drive = law.b0 * error_s + law.b1 * self._error_s
         growth = capacity / measurement.period_s * drive - law.a * self._growth_per_s
         self._error_s, self._growth_per_s = error_s, growth
-        admissible = growth * measurement.period_s + measurement.completed_tuples
+        period_s = measurement.period_s
+        leaving = measurement.completed_tuples if self._measured else capacity * period_s
+        admissible = growth * period_s + leaving
         return Decision(
             action=share(admissible, measurement.offered_tuples),
             reason=f"estimated delay {delay_s:.3g} s, queue may grow by {growth:.3g}/s",

@@ -3,10 +3,11 @@
 import math
 import warnings
 from collections import deque
-from typing import Literal
+from typing import ClassVar, Literal
 
 from spillway.errors import require
 from spillway.model import Decision, KeepOfBacklog, Measurement
+from spillway.ports import Cadence
 
 _LONGEST_LAG = 1024  # periods of history that eq. 6 may reach back
 
@@ -30,6 +31,9 @@ class Dissp:
     the law warns once and says so in every reason. The paper's own 0.1 at T = 3 s and a period of
     250 ms lies outside: the bound is 0.08.
     """
+
+    cadence: ClassVar[Cadence] = "buffer"
+    adapts: ClassVar[bool] = True
 
     def __init__(self, *, gain: float = 0.1, equation: Literal[6, 7] = 7) -> None:
         require(gain > 0.0, "gain", gain, "above 0")

@@ -1,8 +1,11 @@
 """A constant share, chosen by hand."""
 
+from typing import ClassVar
+
 from spillway.errors import require
 from spillway.load.shares import idle, is_idle
 from spillway.model import Decision, KeepFraction, Measurement
+from spillway.ports import Cadence
 
 
 class Fixed:
@@ -12,6 +15,9 @@ class Fixed:
     without bound; too small and tuples are lost that could have been kept. Open loop: no paper
     proposes it, many systems run it.
     """
+
+    cadence: ClassVar[Cadence] = "batch"
+    adapts: ClassVar[bool] = False
 
     def __init__(self, *, keep_fraction: float = 0.5) -> None:
         require(0.0 < keep_fraction <= 1.0, "keep_fraction", keep_fraction, "above 0, at most 1")

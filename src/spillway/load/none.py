@@ -1,6 +1,9 @@
 """No load manager at all."""
 
+from typing import ClassVar
+
 from spillway.model import ADMIT_ALL, Decision, Measurement
+from spillway.ports import Cadence
 
 
 class Nothing:
@@ -9,6 +12,9 @@ class Nothing:
     Regimes: below capacity the delay is that of the plant; above it the queue, and with it the
     delay, grows without bound. The reference that every other law is measured against.
     """
+
+    cadence: ClassVar[Cadence] = "batch"
+    adapts: ClassVar[bool] = False
 
     def decide(self, measurement: Measurement) -> Decision:
         return Decision(action=ADMIT_ALL, reason="admits everything")

@@ -13,8 +13,7 @@ from spillway.model import Target
 
 def uniform_length_s(target: Target) -> float:
     """D = y / (1 + p): kept tuples are pD old at planning (p = 1/2 for the mean) and wait D."""
-    share = 0.5 if target.quantile is None else target.quantile
-    return target.delay_s / (1.0 + share)
+    return target.delay_s / (1.0 + target.age_share)
 
 
 def uniform_rate_per_s(
@@ -32,8 +31,7 @@ def fresh_rate_per_s(rate_per_s: float, target: Target, overhead_s: float, cost_
     D (1 + p / (rc)) = y + p o / (rc), linear in D.
     """
     _check(rate_per_s, overhead_s, cost_s)
-    share = 0.5 if target.quantile is None else target.quantile
-    per_load = share / (rate_per_s * cost_s) if rate_per_s > 0.0 else math.inf
+    per_load = target.age_share / (rate_per_s * cost_s) if rate_per_s > 0.0 else math.inf
     if math.isinf(per_load):
         return 0.0
     length_s = (target.delay_s + per_load * overhead_s) / (1.0 + per_load)

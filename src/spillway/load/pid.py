@@ -1,10 +1,12 @@
 """PID: the rate estimator of Spark's DStreams, used as a shedding law."""
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from spillway.errors import require
 from spillway.load.shares import idle, is_idle, share
 from spillway.model import ADMIT_ALL, Decision, Measurement
+from spillway.ports import Cadence
 
 _BEHIND = 0.1  # queued load, in shares of a period, that does not come from chance alone
 
@@ -22,6 +24,9 @@ class Pid:
     fifth of the backlog: stable, but noisy. The target appears nowhere: it drives the queue
     towards empty whatever delay was asked for.
     """
+
+    cadence: ClassVar[Cadence] = "period"
+    adapts: ClassVar[bool] = True
 
     def __init__(
         self,

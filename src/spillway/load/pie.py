@@ -1,8 +1,11 @@
 """PIE: active queue management for packets, used as a shedding law."""
 
+from typing import ClassVar
+
 from spillway.errors import require
 from spillway.load.shares import LEAST_KEPT, idle, is_idle
 from spillway.model import Decision, KeepFraction, Measurement
+from spillway.ports import Cadence
 
 # Below these drop probabilities the gains are divided by the second figure (RFC 8033, 4.2).
 _TUNING = ((1e-6, 2048), (1e-5, 512), (1e-4, 128), (1e-3, 32), (1e-2, 8), (1e-1, 2))
@@ -25,6 +28,9 @@ class Pie:
     Assumption: the drop probability changes little between updates. It needs neither cost nor
     headroom, but reaches a strong overload only after some twenty updates.
     """
+
+    cadence: ClassVar[Cadence] = "period"
+    adapts: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -85,9 +91,9 @@ class Pie:
         return self._burst_s > 0.0
 
     def _delay(self, measurement: Measurement) -> float:
-        """The queueing delay now: queue over departure rate (RFC 8033, 4.3), or ages at a gate."""
-        if measurement.batches or measurement.backlog.pending_tuples:
-            return measurement.delay_s or measurement.backlog.statistic_age_s
+        """The queueing delay now: queue over departure rate (RFC 8033, 4.3)."""
+        if measurement.prices is not None and measurement.headroom:
+            return measurement.queued_load_s / measurement.headroom
         queued_s, before_s = measurement.queued_load_s, self._queued_s
         self._queued_s = queued_s
         if queued_s > 0.0 and before_s > 0.0:

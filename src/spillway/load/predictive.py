@@ -1,9 +1,12 @@
 """Predictive: Spillway's own law."""
 
+from typing import ClassVar
+
 from spillway.load.batch_planner import BatchPlanner
 from spillway.load.queue_planner import QueuePlanner
 from spillway.load.shares import idle, is_idle, share
 from spillway.model import Decision, KeepOfBacklog, Measurement
+from spillway.ports import Cadence
 
 
 class Predictive:
@@ -22,7 +25,10 @@ class Predictive:
     Stability: see the planners; neither loop has a gain above 1 around its model.
     """
 
-    def __init__(self, *, headroom: float = 0.97) -> None:
+    cadence: ClassVar[Cadence] = "batch"
+    adapts: ClassVar[bool] = True
+
+    def __init__(self, *, headroom: float | None = None) -> None:
         self._batches = BatchPlanner()
         self._queues = QueuePlanner(headroom=headroom)
         self._in_batches = False
@@ -35,16 +41,14 @@ class Predictive:
 
     def _plan_batch(self, measurement: Measurement) -> Decision:
         target = measurement.target
-        self._batches.observe(measurement.batches, measurement.delay_s, target)
+        prices = measurement.prices
+        self._batches.observe(measurement.batches, measurement.delay_s, target, prices)
         if measurement.batch_running:
             everything = KeepOfBacklog(tuples=measurement.backlog.pending_tuples)
             return Decision(action=everything, reason="a batch runs: decides when the next starts")
-        plan = self._batches.plan(measurement.backlog, target)
+        tuples, reason = self._batches.plan(measurement.backlog, target, prices)
         return Decision(
-            action=KeepOfBacklog(tuples=plan.tuples),
-            reason=plan.reason,
-            aim_s=self._batches.aim_s(target),
-            pace=self._batches.pace,
+            action=KeepOfBacklog(tuples=tuples), reason=reason, aim_s=self._batches.aim_s(target)
         )
 
     def _plan_period(self, measurement: Measurement) -> Decision:

@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from spillway.errors import require
+from spillway.load.shares import HEADROOM, Headroom
 from spillway.model import Measurement
 
 _HEADROOM_RANGE = (0.01, 64.0)
@@ -28,17 +28,19 @@ class QueuePlanner:
     the loss does not depend on how long the queue is.
     """
 
-    def __init__(self, *, headroom: float = 0.97) -> None:
-        require(headroom > 0.0, "headroom", headroom, "above 0")
-        self.headroom = headroom
-        self._assigned: float | None = None
+    def __init__(self, *, headroom: float | None = None) -> None:
+        self._headroom = Headroom(headroom, HEADROOM)
         self._stretch = 1.0
         self._queued_s: float | None = None
         self._predicted_s: deque[float] = deque(maxlen=256)
 
+    @property
+    def headroom(self) -> float:
+        return self._headroom.value
+
     def admissible_load(self, measurement: Measurement) -> tuple[float, float, str]:
         """(admissible, expected) seconds of load in the next period, and why."""
-        self._adopt(measurement.headroom)
+        self._headroom.hear(measurement.headroom)
         self._observe_headroom(measurement)
         self._observe_stretch(measurement)
         queued_s, period_s = measurement.queued_load_s, measurement.period_s
@@ -61,7 +63,7 @@ class QueuePlanner:
         done = min(max(0.5 * self.headroom, done), 2.0 * self.headroom)
         low, high = _HEADROOM_RANGE
         moved = self.headroom + _HEADROOM_GAIN * (done - self.headroom)
-        self.headroom = min(max(low, moved), high)
+        self._headroom.value = min(max(low, moved), high)
 
     def _observe_stretch(self, measurement: Measurement) -> None:
         delay_s = measurement.delay_s
@@ -75,7 +77,3 @@ class QueuePlanner:
         ratio = min(max(0.5, delay_s / predicted_s), 2.0 * self._stretch)
         self._stretch += _STRETCH_GAIN * (ratio - self._stretch)
         self._stretch = min(max(low, self._stretch), high)
-
-    def _adopt(self, assigned: float | None) -> None:
-        if assigned is not None and assigned > 0.0 and assigned != self._assigned:
-            self._assigned = self.headroom = assigned

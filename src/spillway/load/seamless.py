@@ -1,11 +1,15 @@
 """SEaMLeSS: CTRL on the queued load, with a headroom that tunes itself."""
 
+from typing import ClassVar
+
 from spillway.errors import require
 from spillway.load.ctrl import design
-from spillway.load.shares import idle, is_idle, share
+from spillway.load.shares import HEADROOM, Headroom, idle, is_idle, share
 from spillway.model import Decision, Measurement
+from spillway.ports import Cadence
 
 _HEADROOM_RANGE = (0.01, 64.0)
+_NEW_QUOTA = 0.05  # relative change of what is told
 
 
 class Seamless:
@@ -23,18 +27,19 @@ class Seamless:
     Stable as CTRL is; the outer loop moves H once in P periods, slow against the inner one.
     """
 
+    cadence: ClassVar[Cadence] = "period"
+    adapts: ClassVar[bool] = True
+
     def __init__(
         self,
         *,
-        headroom: float = 0.97,
+        headroom: float | None = None,
         adjust_periods: int = 30,
         poles: tuple[complex, complex] = (0.7, 0.7),
         a: float = -0.8,
     ) -> None:
-        require(headroom > 0.0, "headroom", headroom, "above 0")
         require(adjust_periods >= 1, "adjust_periods", adjust_periods, "1 or more")
-        self._headroom = headroom
-        self._assigned: float | None = None
+        self._headroom = Headroom(headroom, HEADROOM)
         self._adjust_periods = adjust_periods
         self._controller = design(poles, a)
         self._error_s = 0.0
@@ -43,28 +48,27 @@ class Seamless:
         self._responses = 0
 
     def decide(self, measurement: Measurement) -> Decision:
-        self._adopt(measurement.headroom)
+        self._hear(measurement.headroom)
         if is_idle(measurement):
             self._error_s = self._growth_s = 0.0
-            return idle(self._headroom)
+            return idle(self._headroom.value)
         self._adjust(measurement)
-        law, period_s = self._controller, measurement.period_s
-        delay_s = measurement.queued_load_s / self._headroom
+        law, period_s, headroom = self._controller, measurement.period_s, self._headroom.value
+        delay_s = measurement.queued_load_s / headroom
         error_s = measurement.target.delay_s - delay_s
         drive = law.b0 * error_s + law.b1 * self._error_s
-        growth_s = self._headroom * drive - law.a * self._growth_s
+        growth_s = headroom * drive - law.a * self._growth_s
         self._error_s, self._growth_s = error_s, growth_s
-        admissible_s = growth_s + self._headroom * period_s
+        admissible_s = growth_s + headroom * period_s
         return Decision(
             action=share(admissible_s, measurement.offered_load * period_s),
             reason=f"queued load is {delay_s:.3g} s of delay, room for {admissible_s:.3g} s",
-            headroom=self._headroom,
+            headroom=headroom,
         )
 
-    def _adopt(self, assigned: float | None) -> None:
-        """A new quota from the class scheduler replaces what was learned under the old one."""
-        if assigned is not None and assigned > 0.0 and assigned != self._assigned:
-            self._assigned = self._headroom = assigned
+    def _hear(self, told: float | None) -> None:
+        """What was averaged under another quota says nothing about this one."""
+        if abs(self._headroom.hear(told) - 1.0) > _NEW_QUOTA:
             self._responses_s, self._responses = 0.0, 0
 
     def _adjust(self, measurement: Measurement) -> None:
@@ -74,6 +78,6 @@ class Seamless:
         self._responses += 1
         if self._responses >= self._adjust_periods:
             low, high = _HEADROOM_RANGE
-            adjusted = self._headroom * self._responses / self._responses_s
-            self._headroom = min(max(low, adjusted), high)
+            adjusted = self._headroom.value * self._responses / self._responses_s
+            self._headroom.value = min(max(low, adjusted), high)
             self._responses_s, self._responses = 0.0, 0

@@ -24,7 +24,7 @@ from spillway.gate.rules import Stretch
 from spillway.gate.sampling import AT_ONCE, positions_at_once
 from spillway.gate.shedders.blocks import keep, read_block, spans
 from spillway.gate.shedders.windows import kept_from_us
-from spillway.hosts.spark.options import GateOptions
+from spillway.gate.options import GateOptions
 from spillway.hosts.spark.worker.slices import Slice
 from spillway.logs import catalog
 from spillway.ports import Log, Span

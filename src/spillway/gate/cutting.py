@@ -1,0 +1,107 @@
+"""From a load manager's decision to the batch: how far it reaches and what of it is kept."""
+
+from dataclasses import dataclass, replace
+
+from spillway.gate.arrivals import Arrivals
+from spillway.gate.entry import EntryShare
+from spillway.gate.options import GateOptions
+from spillway.gate.pacing import Cut, Pace, cut, freshest
+from spillway.gate.staleness import is_stale, newest_within_target
+from spillway.model import Decision, KeepFraction, Prices, Target
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """A batch as it was cut, and what that means for the rest."""
+
+    cut: Cut
+    share: float  # of everything that waited, for all gates of the query
+    bounded: bool  # less than was wanted, because a batch of that size has not been tried yet
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """What one batch is cut under."""
+
+    options: GateOptions
+    target: Target
+    prices: Prices | None
+    pace: Pace
+    entry: EntryShare | None  # the shares under which tuples came; None: the law decides now
+    adapts: bool  # the law answers to the load
+    left_behind: bool  # the batch before was bounded
+    now_s: float
+
+    def cut(self, decision: Decision, everything: Arrivals, own: Arrivals) -> Given:
+        """`own` is what waits at this gate, `everything` at all gates of the query."""
+        kept, least = self._wanted(decision, everything)
+        bounded = self.pace.bounds(kept, everything.tuples)
+        pending = max(1, everything.tuples)
+        if self._cuts_oldest(kept, everything):
+            newest = self._newest(decision, everything)
+            share = min(1.0, (newest.reach_tuples - newest.skip_tuples) / pending)
+            return Given(cut=newest, share=share, bounded=bounded)
+        share = min(1.0, kept / pending)
+        given = cut(share * own.tuples, least, own.tuples, self.bounds, decision.reason)
+        if self.entry is not None and given.reach_tuples < own.tuples:
+            came = self.entry.of(own, given.reach_tuples)
+            given = replace(given, fraction=max(came, self.options.min_keep))
+        return Given(cut=given, share=share, bounded=bounded)
+
+    @property
+    def bounds(self) -> Pace:
+        pace = self.pace.within(self.options.max_batch, "max_batch")
+        return pace.within(self._longest(), "no longer than the target")
+
+    def _longest(self) -> int | None:
+        """Tuples that a batch as long as the target keeps; None: no bound.
+
+        A law that decides by the period can be wrong for a while. In a batch that takes minutes it
+        would never get to correct itself, and a planned batch cannot be escaped. A law that does
+        not answer to the load is left alone.
+        """
+        prices = self.prices
+        if prices is None or not self.adapts:
+            return None
+        room_s = self.target.delay_s - prices.fixed_s
+        fits = int(room_s / (prices.kept_s + prices.scanned_s))
+        return max(self.options.first_batch, prices.cheap_tuples, fits)
+
+    def _wanted(self, decision: Decision, everything: Arrivals) -> tuple[float, float]:
+        """(tuples to keep, least fraction of what a batch consumes).
+
+        A share stays a share: what does not fit waits. A count is what fits: the rest goes, and
+        nothing has to go when it covers everything.
+        """
+        action, waiting, min_keep = decision.action, everything.tuples, self.options.min_keep
+        if isinstance(action, KeepFraction):
+            share = action.fraction if self.entry is None else self.entry.of(everything)
+            return share * waiting, max(share, min_keep)
+        return action.tuples, 1.0 if action.tuples >= waiting else min_keep
+
+    def _cuts_oldest(self, kept: float, arrivals: Arrivals) -> bool:
+        """Whether something is shed anyway and the oldest is what goes.
+
+        Under a share the backlog waits in line: only what was left behind because batches had to
+        grow after a start is not the law's doing, and it would take a law minutes to work it off.
+        """
+        free = self.options.min_keep == 0.0 and self.options.joint is None and self.adapts
+        if not free or kept >= arrivals.tuples or self.prices is None:
+            return False
+        stale = is_stale(arrivals, self.now_s, self.target)
+        if self.entry is not None:
+            return self.left_behind and stale
+        return stale or self.options.policy == "fresh"
+
+    def _newest(self, decision: Decision, arrivals: Arrivals) -> Cut:
+        """The newest that meet the target, with what the law has learned from measured delays."""
+        prices, target = self.prices, self.target
+        assert prices is not None
+        if decision.aim_s is not None:
+            prices, target = prices.slower(prices.pace), replace(target, delay_s=decision.aim_s)
+        fits = newest_within_target(arrivals, self.now_s, prices, target)
+        kept = min(arrivals.tuples, max(fits, prices.cheap_tuples))
+        fresh = self.options.policy == "fresh"
+        why = "freshest first" if fresh else "stale backlog, freshest once"
+        reason = f"{why}: keeps {kept} of {arrivals.tuples}"
+        return freshest(cut(kept, 0.0, arrivals.tuples, self.bounds, reason))

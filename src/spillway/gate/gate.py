@@ -1,0 +1,305 @@
+"""The gate: told what ended, what waits and what the driver allows, it answers with the next offset.
+
+Pure: no Spark, no I/O, no clock of its own. Every host runs this very object: the Spark planner
+with real time and real logs, the virtual host with neither.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from spillway.gate.arrivals import Arrivals
+from spillway.gate.delays import delays_of
+from spillway.gate.entry import EntryShare
+from spillway.gate.measuring import Meter, Standing
+from spillway.gate.offsets import Offset
+from spillway.gate.options import GateOptions
+from spillway.gate.cutting import Terms
+from spillway.gate.pacing import Cut, Pace, cut, dry
+from spillway.gate.planning import Settings, Waiting, heartbeat, next_offset
+from spillway.gate.rules import seen_tuples
+from spillway.load import laws
+from spillway.load.batch_model import BatchModel
+from spillway.loop import tick
+from spillway.model import (
+    ADMIT_ALL,
+    BatchRecord,
+    Decided,
+    Decision,
+    Delays,
+    Ended,
+    KeepFraction,
+    Measurement,
+    Order,
+    Prices,
+    Report,
+)
+from spillway.ports import ArrivalCurve, LoadManager, Span
+
+# A spared query keeps tuples that come late because others are in its way. After downtime its
+# backlog is older than that: then it cuts what is stale, once, as any gate does.
+HOPELESS_TARGETS = 5.0
+_UNREPORTED_KEPT = 100  # decisions and batches, while the driver does not answer
+
+_NO_PERIOD_YET = Decision(action=ADMIT_ALL, reason="admits everything until a period has passed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Company:
+    """The other gates of a query, as the one that decides for all of them sees them."""
+
+    pending: Sequence[tuple[Span, ArrivalCurve]] = ()  # partitions numbered apart from its own
+    admitted_tuples: int = 0  # since the first start
+    shed_tuples: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """What another gate of the query had in a batch."""
+
+    kept_tuples: int
+    scanned_tuples: int
+    delays: Delays | None = None
+
+
+ALONE = Company()
+
+
+class Gate:
+    """One query's gate, or the one of its gates that decides for all."""
+
+    def __init__(self, options: GateOptions, law: LoadManager | None = None) -> None:
+        self.options = options
+        self._law = law or laws.make(options.manager, **options.law_parameters)
+        self._settings = Settings(
+            seed=options.seed,
+            policy=options.policy,
+            dry_run=options.dry_run,
+            shares=options.masks,
+            split=options.split,
+        )
+        self._model = BatchModel()
+        self._entry = EntryShare()
+        self._pace: Pace | None = None
+        self._meter: Meter | None = None
+        self._left_behind = False  # the last batch was smaller than wished: not tried yet
+        self._order = Order(target=options.target)
+        self._standing: Standing | None = None
+        self._decision = _NO_PERIOD_YET
+        self._completed_tuples = 0
+        self._ended: list[Ended] = []
+        self._decided: list[Decided] = []
+        self.share = 1.0  # of everything that waited, decided for all gates of the query
+
+    # -- what it is told
+
+    def resume(self, previous: Offset) -> None:
+        """Before the first plan of a run: where the query stands."""
+        if self._pace is None:
+            options = self.options
+            self._pace = Pace.at_start(options.first_batch, previous.prices, options.target)
+            self._meter = Meter(self.query(previous), options.class_name)
+            self._completed_tuples = previous.totals.admitted
+
+    def query(self, previous: Offset) -> str:
+        return self.options.joint or previous.gate
+
+    def ended(
+        self,
+        batch: Offset,
+        *,
+        duration_s: float | None,
+        ended_s: float,
+        beside: Sequence[Part] = (),
+    ) -> None:
+        """A batch has ended. Without a duration it was replayed after a restart: that took other
+        work as well and teaches nothing."""
+        assert self._pace is not None
+        assert self._meter is not None
+        kept, scanned = self._cost_tuples(batch), batch.scanned_tuples
+        self._pace = self._pace.after(kept, scanned)
+        record = BatchRecord(
+            kept_tuples=kept + sum(part.kept_tuples for part in beside),
+            scanned_tuples=scanned + sum(part.scanned_tuples for part in beside),
+            duration_s=duration_s or 0.0,
+            ended_s=ended_s,
+        )
+        delays = [delays_of(batch, ended_s), *(part.delays for part in beside)]
+        done = Ended(record=record, delays=tuple(d for d in delays if d is not None))
+        self._completed_tuples += sum(d.tuples for d in done.delays)
+        if record.scanned_tuples == 0:
+            return
+        if duration_s is not None:
+            self._model.learn(record)
+        self._meter.ended(done)
+        self._ended = [*self._ended[1 - _UNREPORTED_KEPT :], done]
+
+    def obey(self, order: Order | None) -> None:
+        """What the driver said last; None: it does not answer, or there is none."""
+        self._order = order or replace(self._order, may_start=True, turn=1.0, spared=False)
+
+    # -- what it answers
+
+    @property
+    def prices(self) -> Prices | None:
+        """What this run has learned so far."""
+        return self._model.prices()
+
+    @property
+    def has_news(self) -> bool:
+        return bool(self._ended or self._decided)
+
+    def report(
+        self,
+        previous: Offset,
+        arrivals: Arrivals,
+        now_s: float,
+        *,
+        wait_s: float = 0.0,
+        company: Company = ALONE,
+    ) -> Report:
+        """For the driver, before a turn is asked for."""
+        everything = _everything(arrivals, company)
+        totals = previous.totals
+        admitted = totals.admitted + company.admitted_tuples
+        shed = totals.shed + company.shed_tuples
+        return Report(
+            query=self.query(previous),
+            class_name=self.options.class_name,
+            time_s=now_s,
+            offered_tuples=admitted + shed + everything.tuples,
+            admitted_tuples=admitted,
+            shed_tuples=shed,
+            completed_tuples=self._completed_tuples,
+            backlog=everything.backlog(now_s, self._order.target),
+            ended=tuple(self._ended),
+            decided=tuple(self._decided),
+            prices=self.prices,
+            wait_s=wait_s,
+        )
+
+    def reported(self) -> None:
+        """The driver has the last report."""
+        self._ended, self._decided = [], []
+
+    def plan(
+        self, previous: Offset, waiting: Waiting, now_s: float, company: Company = ALONE
+    ) -> Offset:
+        """The next batch. Something waits, here or at another gate of the query."""
+        everything = _everything(waiting.arrivals, company)
+        self._stand(previous, everything, now_s, company)
+        tick(self, {self.options.class_name: self._law}, self)
+        decision = self._overruled(self._decision)
+        terms = self._terms(now_s, as_it_came=self._by_period and decision is self._decision)
+        given = terms.cut(decision, everything, waiting.arrivals)
+        self.share, self._left_behind = given.share, given.bounded
+        return self._offset(previous, waiting, given.cut, self._settings, now_s)
+
+    def follow(self, previous: Offset, waiting: Waiting, share: float, now_s: float) -> Offset:
+        """The same batch at another gate of the query, with the share decided for all."""
+        tuples, least = waiting.arrivals.tuples, self.options.min_keep if share < 1.0 else 1.0
+        bounds = self._terms(now_s).bounds
+        given = cut(share * tuples, least, tuples, bounds, f"joint share {share:.3g}")
+        return self._offset(previous, waiting, given, self._settings, now_s)
+
+    def everything(self, previous: Offset, waiting: Waiting, now_s: float) -> Offset:
+        """All of what waits, for a query that serves what is there and then stops."""
+        assert self._pace is not None
+        pace = self._pace.within(self.options.max_batch, "max_batch")
+        tuples, settings = waiting.arrivals.tuples, replace(self._settings, shares=(), split=None)
+        given = cut(tuples, 1.0, tuples, pace, "available now")
+        return self._offset(previous, waiting, given, settings, now_s)
+
+    def beats(self, previous: Offset, idle_s: float) -> bool:
+        """Whether a batch without tuples is due.
+
+        One after the last with tuples lets its watermark take effect. With heartbeat rows the
+        watermark itself moves, so they go on for as long as it is quiet.
+        """
+        if not self.options.heartbeat_rows and (previous.heartbeat or previous.seq == 0):
+            return False
+        return idle_s >= self.options.quiet_s
+
+    def heartbeat(self, previous: Offset, now_s: float) -> Offset:
+        return heartbeat(previous, now_s)
+
+    # -- the loop passes through here
+
+    def observe(self) -> Iterator[Measurement]:
+        """At every batch, or at the first one after a period, with the true time that passed."""
+        assert self._meter is not None
+        assert self._standing is not None
+        elapsed_s, by_period = self._meter.elapsed_s(self._standing), self._by_period
+        if by_period and (elapsed_s is None or 0.0 <= elapsed_s < self.options.period_s):
+            return
+        share = self._entry.now if by_period else 1.0
+        yield self._meter.measure(self._standing, self.prices, share)
+
+    def act(self, measurement: Measurement, decision: Decision) -> None:
+        self._decision = decision
+        if self._by_period and isinstance(decision.action, KeepFraction):
+            self._entry.set(decision.action.fraction, measurement.time_s)
+
+    def record(self, measurement: Measurement, decision: Decision) -> None:
+        decided = Decided(measurement=measurement, decision=self._overruled(decision))
+        self._decided = [*self._decided[1 - _UNREPORTED_KEPT :], decided]
+
+    # -- deciding
+
+    @property
+    def _by_period(self) -> bool:
+        return self._law.cadence == "period"
+
+    def _stand(
+        self, previous: Offset, everything: Arrivals, now_s: float, company: Company
+    ) -> None:
+        totals, target = previous.totals, self._order.target
+        self._standing = Standing(
+            now_s=now_s,
+            target=target,
+            admitted_tuples=totals.admitted + company.admitted_tuples,
+            shed_tuples=totals.shed + company.shed_tuples,
+            backlog=everything.backlog(now_s, target),
+            waiting_share=self._entry.of(everything) if self._by_period else 1.0,
+            turn=self._order.turn,
+        )
+
+    def _overruled(self, decision: Decision) -> Decision:
+        assert self._standing is not None
+        if self._order.spared and self._law.adapts:
+            hopeless_s = HOPELESS_TARGETS * self._order.target.delay_s
+            if self._standing.backlog.oldest_age_s <= hopeless_s:
+                reason = "the class's load is within its share"
+                return replace(decision, action=ADMIT_ALL, reason=reason)
+        return decision
+
+    def _terms(self, now_s: float, *, as_it_came: bool = False) -> Terms:
+        assert self._pace is not None
+        return Terms(
+            options=self.options,
+            target=self._order.target,
+            prices=self.prices,
+            pace=self._pace,
+            entry=self._entry if as_it_came else None,
+            adapts=self._law.adapts,
+            left_behind=self._left_behind,
+            now_s=now_s,
+        )
+
+    def _offset(
+        self, previous: Offset, waiting: Waiting, given: Cut, settings: Settings, now_s: float
+    ) -> Offset:
+        if settings.dry_run:
+            given = dry(given, self._terms(now_s).bounds)
+        prices = self.prices or previous.prices
+        return next_offset(previous, waiting, given, settings, now_s=now_s, prices=prices)
+
+    def _cost_tuples(self, batch: Offset) -> int:
+        """What a batch kept, as the load manager counts it."""
+        kept, split = batch.kept_tuples(), self.options.split
+        if split is None:
+            return kept
+        return split.whole_tuples(kept, seen_tuples(batch.stretches, batch.rule))
+
+
+def _everything(own: Arrivals, company: Company) -> Arrivals:
+    return own.beside(company.pending) if company.pending else own
