@@ -5,6 +5,7 @@ delay target: fewer, longer batches pay the price less often, and others get the
 only while some class sheds; otherwise every class runs as fast as it can.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,17 +16,19 @@ from spillway.model import Target
 # usual, a p99 does not.
 SLACK = {"mean": 0.8, "p95": 0.65, "p99": 0.5}
 
+LEAST_TURN = 0.01  # of a batch-second per second: whoever asks gets a batch now and then
 FIXED_AT_MOST = 0.5  # of its share: so much of the fixed price of its batches counts against it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class GateLoad:
-    """One gate of a class: what it is offered and what its batches cost."""
+class QueryLoad:
+    """One query of a class: what it is offered and what its batches cost."""
 
     rate_per_s: float
     fixed_s: float  # o
     cost_s: float  # c, per tuple
     least_cost_s: float = 0.0  # what c is at least, as far as is known
+    at_most: float = math.inf  # batch time per second that it can use; 1: one batch at a time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +39,7 @@ class ClassLoad:
     quota: float  # share of the machine that it has now
     original: float
     sheds: bool
-    gates: tuple[GateLoad, ...]
+    queries: tuple[QueryLoad, ...]
     lend: float = 1.0
     late: bool = False  # close to its target or beyond
 
@@ -46,36 +49,53 @@ class Balance:
     """What the cycle decided for one class."""
 
     quota: float
-    interval_s: float  # shortest time between the starts of a gate's batches; 0: none
+    interval_s: float  # shortest time between the starts of a query's batches; 0: none
     reason: str
     spared: bool = False  # sheds nothing, whatever its gates see
 
 
-def longest_interval_s(gate: GateLoad, target: Target) -> float:
-    """The interval D at which the gate's batches still meet the target with slack k.
+def longest_interval_s(query: QueryLoad, target: Target) -> float:
+    """The interval D at which the query's batches still meet the target with slack k.
 
         wait + batch = q D + o + c r D = k y,  q = 1/2 for the mean, the quantile otherwise
 
     Zero when even the fixed price does not fit: then nothing is gained by waiting.
     """
-    wait = 0.5 if target.quantile is None else target.quantile
-    room_s = SLACK[target.statistic] * target.delay_s - gate.fixed_s
-    return max(0.0, room_s / (wait + gate.cost_s * gate.rate_per_s))
+    room_s = SLACK[target.statistic] * target.delay_s - query.fixed_s
+    return max(0.0, room_s / (target.age_share + query.cost_s * query.rate_per_s))
 
 
-def need(gates: Sequence[GateLoad], target: Target) -> float:
-    """Batch time per second that carries everything offered: o / D + c r, summed over the gates."""
-    return _fixed(gates, target) + sum(gate.cost_s * gate.rate_per_s for gate in gates)
+def need(query: QueryLoad, target: Target) -> float:
+    """Batch time per second that carries everything offered: o / D + c r.
+
+    What a query cannot use is no need of its class.
+    """
+    return min(query.at_most, _fixed(query, target) + query.cost_s * query.rate_per_s)
 
 
-def _fixed(gates: Sequence[GateLoad], target: Target) -> float:
+def turns(queries: Mapping[str, QueryLoad], target: Target, capacity: float) -> Mapping[str, float]:
+    """A class's capacity divided over its queries by need, so that they lose alike.
+
+    Nobody gets more than it can use; what that leaves goes to the others. While all needs fit, none has
+    to be held back: then each may use what it can.
+    """
+    needs = {name: need(query, target) for name, query in queries.items()}
+    if sum(needs.values()) <= capacity:
+        return {name: query.at_most for name, query in queries.items()}
+    found: dict[str, float] = {}
+    for name in sorted(needs, key=lambda n: -needs[n]):
+        rest = sum(value for other, value in needs.items() if other not in found)
+        left = capacity - sum(found.values())
+        part = left * needs[name] / rest if rest > 0.0 else left
+        found[name] = min(queries[name].at_most, max(LEAST_TURN, part))
+    return found
+
+
+def _fixed(query: QueryLoad, target: Target) -> float:
     """o / D, D no longer than the target allows; back to back where o does not fit."""
-    total = 0.0
-    for gate in gates:
-        interval_s = longest_interval_s(gate, target)
-        fixed = gate.fixed_s / interval_s if interval_s > gate.fixed_s else 1.0
-        total += min(fixed, gate.fixed_s * gate.rate_per_s)  # no more batches than tuples
-    return total
+    interval_s = longest_interval_s(query, target)
+    fixed = query.fixed_s / interval_s if interval_s > query.fixed_s else 1.0
+    return min(fixed, query.fixed_s * query.rate_per_s)  # no more batches than tuples
 
 
 def balance(
@@ -88,7 +108,7 @@ def balance(
             priority=c.priority,
             capacity=c.quota,
             original=c.original,
-            usage=need(c.gates, c.target) / max(c.quota * machine, 1e-9),
+            usage=sum(need(q, c.target) for q in c.queries) / max(c.quota * machine, 1e-9),
             lend=c.lend,
         )
         for c in classes
@@ -111,17 +131,20 @@ def is_within_share(c: ClassLoad, machine: float) -> bool:
     Such a class sheds nothing: L < L_C0. When its batches take long all the same, others are in
     their way, or the fixed price is high; dropping its tuples would shorten neither, so the fixed
     price counts up to half of the share. A light class cannot learn c well, because its tuples
-    hardly change how long a batch takes: what counts is the c that is certain.
+    hardly change how long a batch takes: what counts is the c that is certain. A query whose
+    tuples alone fill one batch after the other is beyond what any share could give it.
     """
     share = c.original * machine
-    tuples = sum(gate.least_cost_s * gate.rate_per_s for gate in c.gates)
-    return tuples + min(_fixed(c.gates, c.target), FIXED_AT_MOST * share) < share
+    tuples = [query.least_cost_s * query.rate_per_s for query in c.queries]
+    fixed = sum(_fixed(query, c.target) for query in c.queries)
+    fits = all(load < q.at_most for load, q in zip(tuples, c.queries, strict=True))
+    return fits and sum(tuples) + min(fixed, FIXED_AT_MOST * share) < share
 
 
 def _for_class(c: ClassLoad, usage: ClassUsage, quota: float, somebody_sheds: bool) -> Balance:
-    slowed = somebody_sheds and not c.sheds and not c.late and bool(c.gates)
-    interval_s = min(longest_interval_s(g, c.target) for g in c.gates) if slowed else 0.0
-    if interval_s < max((g.fixed_s for g in c.gates), default=0.0):
+    slowed = somebody_sheds and not c.sheds and not c.late and bool(c.queries)
+    interval_s = min(longest_interval_s(q, c.target) for q in c.queries) if slowed else 0.0
+    if interval_s < max((q.fixed_s for q in c.queries), default=0.0):
         interval_s = 0.0  # shorter than a batch alone: nothing to gain
     change = "keeps" if abs(quota - c.quota) < 1e-6 else "gets" if quota > c.quota else "lends"
     reason = f"uses {usage.usage:.0%} of {c.quota:.0%}, {change}: {quota:.0%}"

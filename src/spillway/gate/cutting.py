@@ -29,6 +29,7 @@ class Terms:
     pace: Pace
     entry: EntryShare | None  # the shares under which tuples came; None: the law decides now
     adapts: bool  # the law answers to the load
+    decides_now: bool  # from what waits at this very moment
     left_behind: bool  # the batch before was bounded
     now_s: float
 
@@ -54,18 +55,18 @@ class Terms:
         return pace.within(self._longest(), "no longer than the target")
 
     def _longest(self) -> int | None:
-        """Tuples that a batch as long as the target keeps; None: no bound.
+        """Tuples that fill a batch as long as the target, by the least that they certainly cost.
 
         A law that decides by the period can be wrong for a while. In a batch that takes minutes it
         would never get to correct itself, and a planned batch cannot be escaped. A law that does
-        not answer to the load is left alone.
+        not answer to the load is left alone. None: no bound.
         """
         prices = self.prices
-        if prices is None or not self.adapts:
+        if prices is None or prices.least_kept_s <= 0.0 or not self.adapts:
             return None
         room_s = self.target.delay_s - prices.fixed_s
-        fits = int(room_s / (prices.kept_s + prices.scanned_s))
-        return max(self.options.first_batch, prices.cheap_tuples, fits)
+        fits = int(room_s / (prices.least_kept_s + prices.scanned_s))
+        return max(prices.cheap_tuples, fits, 1)
 
     def _wanted(self, decision: Decision, everything: Arrivals) -> tuple[float, float]:
         """(tuples to keep, least fraction of what a batch consumes).
@@ -82,16 +83,17 @@ class Terms:
     def _cuts_oldest(self, kept: float, arrivals: Arrivals) -> bool:
         """Whether something is shed anyway and the oldest is what goes.
 
-        Under a share the backlog waits in line: only what was left behind because batches had to
-        grow after a start is not the law's doing, and it would take a law minutes to work it off.
+        A law that decides now takes the backlog into account. One that steers by what it did
+        before must find it as it left it: only what was left behind because batches had to grow
+        after a start is not its doing, and it would take minutes to work that off.
         """
         free = self.options.min_keep == 0.0 and self.options.joint is None and self.adapts
         if not free or kept >= arrivals.tuples or self.prices is None:
             return False
-        stale = is_stale(arrivals, self.now_s, self.target)
-        if self.entry is not None:
-            return self.left_behind and stale
-        return stale or self.options.policy == "fresh"
+        if self.options.policy == "fresh" and self.entry is None:
+            return True
+        may = self.left_behind or self.decides_now
+        return may and is_stale(arrivals, self.now_s, self.target)
 
     def _newest(self, decision: Decision, arrivals: Arrivals) -> Cut:
         """The newest that meet the target, with what the law has learned from measured delays."""

@@ -9,22 +9,19 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from spillway.gate.offsets import Offset
+from spillway.gate.offsets import Arrived
 from spillway.model import DELAY_SHARES, Delays, Target
 
 Floats = npt.NDArray[np.float64]
 
 
-def delays_of(batch: Offset, ended_s: float) -> Delays | None:
-    """None when the batch kept nothing. A clock that jumped back makes no delay negative."""
-    arrived = batch.arrived
-    if arrived is None:
-        return None
+def delays_of(arrived: Arrived, tuples: int, planned_us: int, ended_s: float) -> Delays:
+    """Of one gate's part of a batch. A clock that jumped back makes no delay negative."""
     mean_s, first_s = arrived.mean_us / 1e6, arrived.first_us / 1e6
-    last_s = min(2.0 * mean_s - first_s, batch.planned_us / 1e6)
+    last_s = min(2.0 * mean_s - first_s, planned_us / 1e6)
     arrivals_s = (first_s, arrived.p01_us / 1e6, arrived.p05_us / 1e6, last_s)
     return Delays(
-        tuples=batch.kept_tuples(),
+        tuples=tuples,
         mean_s=max(0.0, ended_s - mean_s),
         quantiles_s=tuple(max(0.0, ended_s - at_s) for at_s in arrivals_s),
     )
@@ -54,7 +51,8 @@ def _share_above(delays: Delays, places_s: Floats) -> Floats:
     ascending_s = np.array(delays.quantiles_s[::-1])
     shares = np.array(DELAY_SHARES[::-1])
     # Equal delays are a step: np.interp takes the last of them, the smallest share.
-    return np.interp(places_s, ascending_s, shares, left=1.0, right=0.0)
+    found: Floats = np.interp(places_s, ascending_s, shares, left=1.0, right=0.0)
+    return found
 
 
 def excess(delays: Delays, bound_s: float) -> tuple[float, float]:

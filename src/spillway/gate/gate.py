@@ -1,19 +1,19 @@
-"""The gate: told what ended, what waits and what the driver allows, it answers with the next offset.
+"""The gate: told what ended, what waits and what the driver allows, it answers with an offset.
 
 Pure: no Spark, no I/O, no clock of its own. Every host runs this very object: the Spark planner
 with real time and real logs, the virtual host with neither.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from spillway.gate.arrivals import Arrivals
-from spillway.gate.delays import delays_of
+from spillway.gate.company import ALONE, Company, Part
+from spillway.gate.cutting import Terms
 from spillway.gate.entry import EntryShare
 from spillway.gate.measuring import Meter, Standing
 from spillway.gate.offsets import Offset
 from spillway.gate.options import GateOptions
-from spillway.gate.cutting import Terms
 from spillway.gate.pacing import Cut, Pace, cut, dry
 from spillway.gate.planning import Settings, Waiting, heartbeat, next_offset
 from spillway.gate.rules import seen_tuples
@@ -25,7 +25,6 @@ from spillway.model import (
     BatchRecord,
     Decided,
     Decision,
-    Delays,
     Ended,
     KeepFraction,
     Measurement,
@@ -33,7 +32,7 @@ from spillway.model import (
     Prices,
     Report,
 )
-from spillway.ports import ArrivalCurve, LoadManager, Span
+from spillway.ports import LoadManager
 
 # A spared query keeps tuples that come late because others are in its way. After downtime its
 # backlog is older than that: then it cuts what is stale, once, as any gate does.
@@ -41,27 +40,6 @@ HOPELESS_TARGETS = 5.0
 _UNREPORTED_KEPT = 100  # decisions and batches, while the driver does not answer
 
 _NO_PERIOD_YET = Decision(action=ADMIT_ALL, reason="admits everything until a period has passed")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Company:
-    """The other gates of a query, as the one that decides for all of them sees them."""
-
-    pending: Sequence[tuple[Span, ArrivalCurve]] = ()  # partitions numbered apart from its own
-    admitted_tuples: int = 0  # since the first start
-    shed_tuples: int = 0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Part:
-    """What another gate of the query had in a batch."""
-
-    kept_tuples: int
-    scanned_tuples: int
-    delays: Delays | None = None
-
-
-ALONE = Company()
 
 
 class Gate:
@@ -103,28 +81,23 @@ class Gate:
     def query(self, previous: Offset) -> str:
         return self.options.joint or previous.gate
 
-    def ended(
-        self,
-        batch: Offset,
-        *,
-        duration_s: float | None,
-        ended_s: float,
-        beside: Sequence[Part] = (),
-    ) -> None:
-        """A batch has ended. Without a duration it was replayed after a restart: that took other
-        work as well and teaches nothing."""
+    def ended(self, parts: Sequence[Part], *, duration_s: float | None, ended_s: float) -> None:
+        """A batch has ended, with these parts of the query's gates in it, its own first.
+
+        Without a duration it was replayed after a restart: that took other work as well and
+        teaches nothing.
+        """
         assert self._pace is not None
         assert self._meter is not None
-        kept, scanned = self._cost_tuples(batch), batch.scanned_tuples
-        self._pace = self._pace.after(kept, scanned)
+        self._pace = self._pace.after(parts[0].kept_tuples, parts[0].scanned_tuples)
         record = BatchRecord(
-            kept_tuples=kept + sum(part.kept_tuples for part in beside),
-            scanned_tuples=scanned + sum(part.scanned_tuples for part in beside),
+            kept_tuples=sum(part.kept_tuples for part in parts),
+            scanned_tuples=sum(part.scanned_tuples for part in parts),
             duration_s=duration_s or 0.0,
             ended_s=ended_s,
         )
-        delays = [delays_of(batch, ended_s), *(part.delays for part in beside)]
-        done = Ended(record=record, delays=tuple(d for d in delays if d is not None))
+        delays = tuple(part.delays(ended_s) for part in parts if part.arrived is not None)
+        done = Ended(record=record, delays=delays)
         self._completed_tuples += sum(d.tuples for d in done.delays)
         if record.scanned_tuples == 0:
             return
@@ -281,6 +254,7 @@ class Gate:
             pace=self._pace,
             entry=self._entry if as_it_came else None,
             adapts=self._law.adapts,
+            decides_now=self._law.cadence == "batch",
             left_behind=self._left_behind,
             now_s=now_s,
         )
@@ -293,12 +267,12 @@ class Gate:
         prices = self.prices or previous.prices
         return next_offset(previous, waiting, given, settings, now_s=now_s, prices=prices)
 
-    def _cost_tuples(self, batch: Offset) -> int:
-        """What a batch kept, as the load manager counts it."""
+    def part(self, batch: Offset) -> Part:
+        """What a batch of this gate holds, as the load manager counts it."""
         kept, split = batch.kept_tuples(), self.options.split
-        if split is None:
-            return kept
-        return split.whole_tuples(kept, seen_tuples(batch.stretches, batch.rule))
+        if split is not None:
+            kept = split.whole_tuples(kept, seen_tuples(batch.stretches, batch.rule))
+        return Part.of(batch, cost_tuples=kept)
 
 
 def _everything(own: Arrivals, company: Company) -> Arrivals:

@@ -1,4 +1,4 @@
-"""When a backlog is too old to be sampled evenly, and how much of its newest still meets a target."""
+"""When a backlog is too old to sample evenly, and how much of its newest still meets a target."""
 
 from spillway.gate.arrivals import Arrivals
 from spillway.model import Prices, Target

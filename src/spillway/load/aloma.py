@@ -4,8 +4,9 @@ import math
 from typing import ClassVar, Literal
 
 from spillway.errors import require
-from spillway.load.shares import LEAST_KEPT, Headroom, idle, is_idle
+from spillway.load.shares import HEADROOM_OPTION, LEAST_KEPT, Headroom, idle, is_idle
 from spillway.model import Decision, KeepFraction, Measurement
+from spillway.options import Option
 from spillway.ports import Cadence
 
 State = Literal["normal", "under threshold", "over threshold"]
@@ -36,6 +37,17 @@ class Aloma:
 
     cadence: ClassVar[Cadence] = "period"
     adapts: ClassVar[bool] = True
+    parameters: ClassVar[tuple[Option, ...]] = (
+        HEADROOM_OPTION,
+        Option(
+            name="refresh_periods",
+            kind="whole",
+            at_least=1,
+            default=60,
+            unit="periods",
+            meaning="how often the smallest response time seen is doubled",
+        ),
+    )
 
     def __init__(self, *, headroom: float | None = None, refresh_periods: int = 60) -> None:
         require(refresh_periods >= 1, "refresh_periods", refresh_periods, "1 or more")

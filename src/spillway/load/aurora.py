@@ -2,8 +2,9 @@
 
 from typing import ClassVar
 
-from spillway.load.shares import HEADROOM, Headroom, idle, is_idle, share
+from spillway.load.shares import HEADROOM, HEADROOM_OPTION, Headroom, idle, is_idle, share
 from spillway.model import Decision, Measurement
+from spillway.options import Option
 from spillway.ports import Cadence
 
 
@@ -22,6 +23,7 @@ class Aurora:
 
     cadence: ClassVar[Cadence] = "period"
     adapts: ClassVar[bool] = True
+    parameters: ClassVar[tuple[Option, ...]] = (HEADROOM_OPTION,)
 
     def __init__(self, *, headroom: float | None = None) -> None:
         self._headroom = Headroom(headroom, HEADROOM)

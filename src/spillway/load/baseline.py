@@ -2,8 +2,9 @@
 
 from typing import ClassVar
 
-from spillway.load.shares import HEADROOM, Headroom, idle, is_idle, share
+from spillway.load.shares import HEADROOM, HEADROOM_OPTION, Headroom, idle, is_idle, share
 from spillway.model import ADMIT_ALL, Decision, Measurement
+from spillway.options import Option
 from spillway.ports import Cadence
 
 
@@ -20,6 +21,7 @@ class Baseline:
 
     cadence: ClassVar[Cadence] = "period"
     adapts: ClassVar[bool] = True
+    parameters: ClassVar[tuple[Option, ...]] = (HEADROOM_OPTION,)
 
     def __init__(self, *, headroom: float | None = None) -> None:
         self._headroom = Headroom(headroom, HEADROOM)

@@ -4,9 +4,31 @@ import math
 from typing import ClassVar, Literal, NamedTuple
 
 from spillway.errors import require
-from spillway.load.shares import HEADROOM, Headroom, idle, is_idle, share
+from spillway.load.shares import HEADROOM, HEADROOM_OPTION, Headroom, idle, is_idle, share
 from spillway.model import ADMIT_ALL, Decision, Measurement
+from spillway.options import Option
 from spillway.ports import Cadence
+
+# What `design` takes, here and in laws that share it.
+DESIGN_OPTIONS = (
+    Option(
+        name="poles",
+        kind="numbers",
+        count=2,
+        above=-1.0,
+        below=1.0,
+        default=[0.7, 0.7],
+        meaning="closed-loop poles: nearer to 1 is slower and calmer",
+    ),
+    Option(
+        name="a",
+        kind="number",
+        above=-1.0,
+        below=1.0,
+        default=-0.8,
+        meaning="the controller's own pole, which moves the zero (ctrl paper, appendix A)",
+    ),
+)
 
 
 class Controller(NamedTuple):
@@ -62,6 +84,17 @@ class Ctrl:
 
     cadence: ClassVar[Cadence] = "period"
     adapts: ClassVar[bool] = True
+    parameters: ClassVar[tuple[Option, ...]] = (
+        HEADROOM_OPTION,
+        *DESIGN_OPTIONS,
+        Option(
+            name="outflow",
+            kind="choice",
+            choices=("measured", "modelled"),
+            default="measured",
+            meaning="f_out: what completed in the last period, or H / c",
+        ),
+    )
 
     def __init__(
         self,

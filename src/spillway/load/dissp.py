@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 from spillway.errors import require
 from spillway.model import Decision, KeepOfBacklog, Measurement
+from spillway.options import Option
 from spillway.ports import Cadence
 
 _LONGEST_LAG = 1024  # periods of history that eq. 6 may reach back
@@ -34,6 +35,19 @@ class Dissp:
 
     cadence: ClassVar[Cadence] = "buffer"
     adapts: ClassVar[bool] = True
+    parameters: ClassVar[tuple[Option, ...]] = (
+        Option(
+            name="gain", kind="number", above=0.0, at_most=1.0, default=0.1, meaning="q of eq. 7"
+        ),
+        Option(
+            name="equation",
+            kind="whole",
+            at_least=6,
+            at_most=7,
+            default=7,
+            meaning="6 is the form before the paper's last approximation",
+        ),
+    )
 
     def __init__(self, *, gain: float = 0.1, equation: Literal[6, 7] = 7) -> None:
         require(gain > 0.0, "gain", gain, "above 0")
@@ -52,7 +66,7 @@ class Dissp:
             self._shedding = False
             return Decision(action=KeepOfBacklog(tuples=0), reason="nothing waits" + warning)
         target_s, latency_s = measurement.target.delay_s, measurement.delay_s
-        before = self._kept if self._shedding else float(waiting)
+        before = self._before(measurement) if self._shedding else float(waiting)
         wanted = before
         if latency_s is not None and latency_s > 0.0:
             wanted += self._gain * self._step(before, measurement, latency_s)
@@ -65,6 +79,12 @@ class Dissp:
             reason=f"latency {seen} against {target_s:g} s: keeps {self._kept:.0f} of {waiting}"
             + warning,
         )
+
+    def _before(self, measurement: Measurement) -> float:
+        """n(t) is what was processed: a gate that bounds its batches may have kept fewer."""
+        if not measurement.batches:
+            return self._kept
+        return min(self._kept, max(1.0, float(measurement.batches[-1].kept_tuples)))
 
     def _step(self, kept: float, measurement: Measurement, latency_s: float) -> float:
         target_s = measurement.target.delay_s

@@ -5,6 +5,7 @@ from typing import ClassVar
 from spillway.errors import require
 from spillway.load.shares import idle, is_idle
 from spillway.model import Decision, KeepFraction, Measurement
+from spillway.options import Option
 from spillway.ports import Cadence
 
 
@@ -18,6 +19,16 @@ class Fixed:
 
     cadence: ClassVar[Cadence] = "batch"
     adapts: ClassVar[bool] = False
+    parameters: ClassVar[tuple[Option, ...]] = (
+        Option(
+            name="keep_fraction",
+            kind="number",
+            above=0.0,
+            at_most=1.0,
+            default=0.5,
+            meaning="the share that is kept",
+        ),
+    )
 
     def __init__(self, *, keep_fraction: float = 0.5) -> None:
         require(0.0 < keep_fraction <= 1.0, "keep_fraction", keep_fraction, "above 0, at most 1")

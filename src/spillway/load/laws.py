@@ -1,11 +1,10 @@
 """Every load manager by name, and what each of them can and cannot do."""
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from spillway.errors import SpillwayError, unknown_name
+from spillway.errors import unknown_name
 from spillway.load.aloma import Aloma
 from spillway.load.aurora import Aurora
 from spillway.load.baseline import Baseline
@@ -17,6 +16,7 @@ from spillway.load.pid import Pid
 from spillway.load.pie import Pie
 from spillway.load.predictive import Predictive
 from spillway.load.seamless import Seamless
+from spillway.options import parsed
 from spillway.ports import LoadManager
 
 LAWS: Mapping[str, type[LoadManager]] = MappingProxyType(
@@ -34,9 +34,6 @@ LAWS: Mapping[str, type[LoadManager]] = MappingProxyType(
         "predictive": Predictive,
     }
 )
-
-# These can decide at every batch; the others decide once a control period.
-EVERY_BATCH = ("predictive", "none", "fixed")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,25 +74,16 @@ CAPABILITIES: Mapping[str, Capabilities] = MappingProxyType(
 
 def make(name: str, **settings: object) -> LoadManager:
     """A load manager by its lower-case key; unknown names and settings get one clear line."""
+    law, values = find(name), checked(name, settings)
+    return law(**{setting: value for setting, value in values.items() if value is not None})
+
+
+def find(name: str) -> type[LoadManager]:
     if name not in LAWS:
         raise unknown_name("load manager", name, LAWS)
-    law = LAWS[name]
-    known = settings_of(name)
-    for setting, value in settings.items():
-        if setting not in known:
-            if not known:
-                raise SpillwayError(f"load manager '{name}' has no settings, got '{setting}'")
-            raise unknown_name(f"setting of load manager '{name}'", setting, known)
-        if isinstance(known[setting], float) and not _is_number(value):
-            raise SpillwayError(f"{setting} of load manager '{name}' is {value!r}: not a number")
-    return law(**settings)
+    return LAWS[name]
 
 
-def settings_of(name: str) -> dict[str, object]:
-    """The settings of a law and their defaults."""
-    parameters = inspect.signature(LAWS[name]).parameters.values()
-    return {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def checked(name: str, settings: Mapping[str, object]) -> dict[str, object]:
+    """The parameters of a law as its declaration has them, with its defaults."""
+    return parsed(find(name).parameters, settings, f"load manager '{name}'", f"{name}'s {{}}")

@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from spillway.model import ADMIT_ALL, Decision, Measurement
+from spillway.options import Option
 from spillway.ports import Cadence
 
 
@@ -15,6 +16,7 @@ class Nothing:
 
     cadence: ClassVar[Cadence] = "batch"
     adapts: ClassVar[bool] = False
+    parameters: ClassVar[tuple[Option, ...]] = ()
 
     def decide(self, measurement: Measurement) -> Decision:
         return Decision(action=ADMIT_ALL, reason="admits everything")

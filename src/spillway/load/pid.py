@@ -6,6 +6,7 @@ from typing import ClassVar
 from spillway.errors import require
 from spillway.load.shares import idle, is_idle, share
 from spillway.model import ADMIT_ALL, Decision, Measurement
+from spillway.options import Option
 from spillway.ports import Cadence
 
 _BEHIND = 0.1  # queued load, in shares of a period, that does not come from chance alone
@@ -27,6 +28,19 @@ class Pid:
 
     cadence: ClassVar[Cadence] = "period"
     adapts: ClassVar[bool] = True
+    parameters: ClassVar[tuple[Option, ...]] = (
+        Option(name="proportional", kind="number", at_least=0.0, default=1.0, meaning="Kp"),
+        Option(name="integral", kind="number", at_least=0.0, default=0.2, meaning="Ki"),
+        Option(name="derivative", kind="number", at_least=0.0, default=0.0, meaning="Kd"),
+        Option(
+            name="least_rate_per_s",
+            kind="number",
+            above=0.0,
+            default=100.0,
+            unit="tuples/s",
+            meaning="the rate is never estimated below it",
+        ),
+    )
 
     def __init__(
         self,

@@ -5,6 +5,7 @@ from typing import ClassVar
 from spillway.errors import require
 from spillway.load.shares import LEAST_KEPT, idle, is_idle
 from spillway.model import Decision, KeepFraction, Measurement
+from spillway.options import Option
 from spillway.ports import Cadence
 
 # Below these drop probabilities the gains are divided by the second figure (RFC 8033, 4.2).
@@ -31,6 +32,38 @@ class Pie:
 
     cadence: ClassVar[Cadence] = "period"
     adapts: ClassVar[bool] = True
+    parameters: ClassVar[tuple[Option, ...]] = (
+        Option(
+            name="alpha_per_s",
+            kind="number",
+            above=0.0,
+            default=0.02,
+            meaning="drop probability per second above the target",
+        ),
+        Option(
+            name="beta_per_s",
+            kind="number",
+            at_least=0.0,
+            default=0.2,
+            meaning="drop probability per second of growing delay",
+        ),
+        Option(
+            name="largest_step",
+            kind="number",
+            above=0.0,
+            at_most=1.0,
+            default=0.1,
+            meaning="what one update adds at most",
+        ),
+        Option(
+            name="burst_targets",
+            kind="number",
+            at_least=0.0,
+            default=1.0,
+            unit="targets",
+            meaning="for so long nothing is dropped after a calm queue",
+        ),
+    )
 
     def __init__(
         self,

@@ -4,8 +4,9 @@ from typing import ClassVar
 
 from spillway.load.batch_planner import BatchPlanner
 from spillway.load.queue_planner import QueuePlanner
-from spillway.load.shares import idle, is_idle, share
+from spillway.load.shares import HEADROOM_OPTION, idle, is_idle, share
 from spillway.model import Decision, KeepOfBacklog, Measurement
+from spillway.options import Option
 from spillway.ports import Cadence
 
 
@@ -27,6 +28,7 @@ class Predictive:
 
     cadence: ClassVar[Cadence] = "batch"
     adapts: ClassVar[bool] = True
+    parameters: ClassVar[tuple[Option, ...]] = (HEADROOM_OPTION,)
 
     def __init__(self, *, headroom: float | None = None) -> None:
         self._batches = BatchPlanner()

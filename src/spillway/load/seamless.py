@@ -3,9 +3,10 @@
 from typing import ClassVar
 
 from spillway.errors import require
-from spillway.load.ctrl import design
-from spillway.load.shares import HEADROOM, Headroom, idle, is_idle, share
+from spillway.load.ctrl import DESIGN_OPTIONS, design
+from spillway.load.shares import HEADROOM, HEADROOM_OPTION, Headroom, idle, is_idle, share
 from spillway.model import Decision, Measurement
+from spillway.options import Option
 from spillway.ports import Cadence
 
 _HEADROOM_RANGE = (0.01, 64.0)
@@ -29,6 +30,18 @@ class Seamless:
 
     cadence: ClassVar[Cadence] = "period"
     adapts: ClassVar[bool] = True
+    parameters: ClassVar[tuple[Option, ...]] = (
+        HEADROOM_OPTION,
+        *DESIGN_OPTIONS,
+        Option(
+            name="adjust_periods",
+            kind="whole",
+            at_least=1,
+            default=30,
+            unit="periods that shed",
+            meaning="P: how many are averaged before H is adjusted",
+        ),
+    )
 
     def __init__(
         self,

@@ -2,8 +2,17 @@
 
 from spillway.errors import require
 from spillway.model import ADMIT_ALL, Decision, KeepFraction, Measurement
+from spillway.options import Option
 
 HEADROOM = 0.97  # of a machine of its own, where nobody says (ctrl paper, 4.2)
+HEADROOM_OPTION = Option(
+    name="headroom",
+    kind="number",
+    meaning="H: the part of what the query may use of the machine that goes to tuples",
+    above=0.0,
+    at_most=64.0,
+    without="all of it",
+)
 LEAST_KEPT = 0.01  # shedding is capped at 99 %, so that some output remains (thesis 5.3.2.6)
 
 

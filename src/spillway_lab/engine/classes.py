@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from spillway.classes.balance import ClassLoad, GateLoad, balance
+from spillway.classes.balance import ClassLoad, QueryLoad, balance
 from spillway.classes.capacity import Policy, original_shares
 from spillway.classes.dilos import new_headroom
 from spillway.classes.parts import spare_shared as spared_parts
@@ -97,8 +97,9 @@ class ClassPlant(NetworkPlant):
         self._unanswered = {measurement.class_name for measurement in measured}
         return iter(measured)
 
-    def actuate(self, class_name: str, decision: Decision) -> None:
-        super().actuate(class_name, decision)
+    def act(self, measurement: Measurement, decision: Decision) -> None:
+        super().act(measurement, decision)
+        class_name = measurement.class_name
         self._keep_in_parts(class_name)
         if decision.headroom is not None:
             self._believed[class_name] = decision.headroom
@@ -145,7 +146,7 @@ class ClassPlant(NetworkPlant):
                 quota=old[name],
                 original=originals[name],
                 sheds=self._cycle[name].shed_tuples > 0,
-                gates=(self._gate_load(name),),
+                queries=(self._class_load(name),),
                 lend=c.lend,
             )
             for name, c in self._service.items()
@@ -153,14 +154,17 @@ class ClassPlant(NetworkPlant):
         decided = balance(loads, policy, self.engine.headroom)
         new = {name: max(LEAST_QUOTA, decision.quota) for name, decision in decided.items()}
         # What a class got beyond its quota was somebody's idle time, which is now given away.
-        believed = {name: min(old[name], self._believed.get(name, old[name])) for name in old}
+        # A law scales what it believes by every change of what it is told.
+        told = {name: self.classes[name].assigned_headroom or old[name] for name in old}
+        believed = {name: self._believed.get(name, old[name]) for name in old}
+        counted = {n: told[n] * min(old[n], believed[n]) / believed[n] for n in old}
         self._turns.classes.set_quotas(new)
-        self._tell({n: new_headroom(believed[n], old[n], new[n]) for n in new if new[n] != old[n]})
+        self._tell({n: new_headroom(counted[n], old[n], new[n]) for n in new if new[n] != old[n]})
         self._cycle = {name: _Cycle() for name in new}
         self.quota_history.append((self._time_s, new))
 
-    def _gate_load(self, name: str) -> GateLoad:
-        """The class as one gate: a sweep over its operators is its batch."""
+    def _class_load(self, name: str) -> QueryLoad:
+        """The class as one query: a sweep over its operators is its batch."""
         cycle = self._cycle[name]
         load = cycle.load_s / cycle.time_s
         rate_per_s = cycle.offered_tuples / cycle.time_s
@@ -170,7 +174,7 @@ class ClassPlant(NetworkPlant):
             load = MARGIN * cycle.full_batch_load_s / cycle.time_s
         else:
             fixed_s = 0.0
-        return GateLoad(
+        return QueryLoad(
             rate_per_s=rate_per_s,
             fixed_s=fixed_s,
             cost_s=load / rate_per_s if rate_per_s > 0.0 else 0.0,

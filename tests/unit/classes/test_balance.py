@@ -2,7 +2,7 @@ import pytest
 
 from spillway.classes.balance import (
     ClassLoad,
-    GateLoad,
+    QueryLoad,
     balance,
     is_within_share,
     longest_interval_s,
@@ -12,10 +12,10 @@ from spillway.classes.dilos import Dilos
 from spillway.model import Target
 
 MEAN, P99 = Target(delay_s=2.0), Target(delay_s=2.0, statistic="p99")
-LIGHT = GateLoad(rate_per_s=1_000.0, fixed_s=0.2, cost_s=1e-6)
+LIGHT = QueryLoad(rate_per_s=1_000.0, fixed_s=0.2, cost_s=1e-6)
 
 
-def service_class(name: str, quota: float, *, sheds: bool, gate: GateLoad, target: Target = MEAN):
+def service_class(name: str, quota: float, *, sheds: bool, gate: QueryLoad, target: Target = MEAN):
     return ClassLoad(
         name=name,
         priority=1,
@@ -46,7 +46,7 @@ def test_need_is_the_fixed_price_once_per_interval_and_the_cost_of_every_tuple()
 
 
 def test_an_idle_gate_needs_nothing() -> None:
-    idle = GateLoad(rate_per_s=0.0, fixed_s=0.2, cost_s=1e-6)
+    idle = QueryLoad(rate_per_s=0.0, fixed_s=0.2, cost_s=1e-6)
     assert need([idle], MEAN) == 0.0
 
 
@@ -64,7 +64,7 @@ def test_nobody_is_slowed_while_nobody_sheds() -> None:
 
 def test_a_light_class_is_slowed_and_lends_while_another_sheds() -> None:
     light = service_class("light", 0.6, sheds=False, gate=LIGHT)
-    heavy_gate = GateLoad(rate_per_s=1e6, fixed_s=0.2, cost_s=1e-6)
+    heavy_gate = QueryLoad(rate_per_s=1e6, fixed_s=0.2, cost_s=1e-6)
     heavy = service_class("heavy", 0.4, sheds=True, gate=heavy_gate)
     decided = balance([light, heavy], Dilos(), machine=1.0)
     assert decided["light"].interval_s == pytest.approx(longest_interval_s(LIGHT, MEAN))
@@ -87,7 +87,7 @@ def test_a_light_class_is_slowed_and_lends_while_another_sheds() -> None:
 def test_a_class_is_within_its_share_by_its_tuples_and_what_shedding_could_save(
     tuples: float, fixed_s: float, spared: bool
 ) -> None:
-    gate = GateLoad(rate_per_s=1e6, fixed_s=fixed_s, cost_s=tuples / 1e6, least_cost_s=tuples / 1e6)
+    gate = QueryLoad(rate_per_s=1e6, fixed_s=fixed_s, cost_s=tuples / 1e6, least_cost_s=tuples / 1e6)
     silver = service_class("silver", 0.75, sheds=False, gate=gate)
     assert is_within_share(silver, 1.0) is spared
     assert is_within_share(silver, 10.0)

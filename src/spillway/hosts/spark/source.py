@@ -15,8 +15,8 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 from pyspark.sql.types import StructType
 
 from spillway.gate.offsets import SENTINEL
-from spillway.hosts.spark.option_names import lowered, require_known
 from spillway.gate.options import GateOptions
+from spillway.hosts.spark.option_names import lowered, require_known
 from spillway.hosts.spark.worker.closed_sockets import pass_over_closed_sockets
 from spillway.hosts.spark.worker.rows import HEARTBEAT, Rows, asked_columns, spark_schema
 from spillway.hosts.spark.worker.slices import Slice, heartbeat_slice, slices

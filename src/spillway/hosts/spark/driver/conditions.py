@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from spillway.classes.balance import GateLoad
+from spillway.classes.balance import QueryLoad
 from spillway.model import Target
 
 QUIET_S = 10.0  # a class without a new tuple for so long is called quiet
@@ -14,7 +14,7 @@ QUIET = (
 )
 
 
-def condition_of(target: Target, gates: Sequence[GateLoad], silent_s: float | None) -> str | None:
+def condition_of(target: Target, gates: Sequence[QueryLoad], silent_s: float | None) -> str | None:
     """None when all is as usual; `silent_s` is the time since the last tuple, None before it."""
     if silent_s is None:
         return NO_DATA

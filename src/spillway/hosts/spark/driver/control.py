@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from spillway.classes.balance import GateLoad
+from spillway.classes.balance import QueryLoad
 from spillway.clock import Clock
 from spillway.hosts.spark.driver.channel import Directive, GateReport
 from spillway.hosts.spark.driver.dispatch import Dispatcher
@@ -124,11 +124,11 @@ class SparkPlant:
             self._last_start_s[report.slot] = self._clock.now_s()
         return granted
 
-    def loads(self, class_name: str) -> tuple[GateLoad, ...]:
+    def loads(self, class_name: str) -> tuple[QueryLoad, ...]:
         """What each gate of a class is offered and what its batches cost."""
         with self._lock:
             return tuple(
-                GateLoad(
+                QueryLoad(
                     rate_per_s=self._rate_per_s(report),
                     fixed_s=report.fixed_s,
                     cost_s=report.cost_s,

@@ -1,32 +1,47 @@
-"""The gates of one query decide together.
+"""The gates of one query decide as one.
 
-Spark asks the sources of a query one after the other, each in a process of its own. Gates that
-share option `joint` tell each other, in small files of one private folder, where they stand: no
-gate waits while another has tuples, the first one with tuples decides one share for all of them,
-and a batch's time is laid to the tuples of all.
+Spark asks the sources of a query one after the other, always in the same order, each in a process
+of its own. The gate that is asked first leads: it looks at what waits at all of them, asks the
+driver for the query's turn and decides one share. What it planned holds for the others until it is
+asked again, however long they take. Time, fixed price and counts of a batch are its to account.
+
+Gates that share option `joint` tell each other where they stand in small files of one private
+folder. All times in them are of the host's monotonic clock.
 """
 
 import json
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from spillway.gate.offsets import Offset
+from spillway.gate.company import Company, Part
+from spillway.gate.offsets import Arrived, Offset
 from spillway.logs import catalog
+from spillway.model import Prices
 from spillway.ports import ArrivalCurve, Log, Span
 
-_SAME_TRIGGER_S = 0.05  # between two gates of one trigger; two triggers are a batch apart
 _PARTITIONS_APART = 1_000_000  # keeps the partitions of different gates apart in one backlog
-_KEPT_PLANS = 4
+_BORN_S = time.monotonic()  # this process: what was asked before is of an earlier run
 
 Pending = list[tuple[Span, ArrivalCurve]]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Lead:
+    """What the leading gate planned in this trigger."""
+
+    starts: bool  # whether the query runs a batch
+    share: float = 1.0
+    prices: Prices | None = None
+
+
 class Joint:
-    """One gate's view of the others. All times are of the host's monotonic clock."""
+    """One gate's view of the others."""
 
     def __init__(
         self,
@@ -35,70 +50,102 @@ class Joint:
         open_log: Callable[[Mapping[str, str]], Log] = catalog.open_log,
         folder: Path | None = None,
         member: str | None = None,
+        elapsed: Callable[[], float] = time.monotonic,
     ) -> None:
         self._folder = folder or _private_folder(name)
-        self._path = self._folder / f"{member or os.getpid()}.json"
-        self._open_log = open_log
+        self._name = member or str(os.getpid())
+        self._open_log, self._elapsed = open_log, elapsed
         self._logs: dict[str, Log] = {}
-        self._state: dict[str, Any] = {"options": dict(options), "plans": []}
+        self._asks = 0
+        self._before_s = _BORN_S if folder is None else float("-inf")  # asked before
+        self._followed: tuple[str, int] | None = None  # whose plan, and of which question
+        self._state: dict[str, Any] = {"options": dict(options), "first_s": elapsed()}
 
     def enter(self, previous: Offset) -> None:
         """This gate is asked: show where it stands."""
+        self._before_s = self._state.get("asked_s", self._before_s)
+        self._asks += 1
         self._state["options"] |= previous.pinned
-        self._state["stops"] = {str(s.partition): s.stop for s in previous.stretches}
+        self._state |= {"asks": self._asks, "asked_s": self._elapsed(), "lead": None}
+        self._stand(previous)
         self._publish()
 
-    def planned(self, at_s: float, offset: Offset, share: float | None) -> None:
-        """This gate has planned a batch; `share` is what it decided for all gates, if it did."""
-        plan = {
-            "at_s": at_s,
-            "kept": offset.kept_tuples(),
-            "scanned": offset.scanned_tuples,
-            "share": share,
-        }
-        self._state["plans"] = [*self._state["plans"][1 - _KEPT_PLANS :], plan]
-        self._state["stops"] = {str(s.partition): s.stop for s in offset.stretches}
+    def lead(self) -> Lead | None:
+        """What the leading gate planned in this trigger; None: this one leads.
+
+        So it does, too, where the leader's word is missing: a full disk only makes gates lonely.
+        """
+        members = {name: state for name, state in self._others() if self._is_asked(state)}
+        first = min(members, key=lambda name: float(members[name]["first_s"]), default=None)
+        if first is None or members[first]["first_s"] >= self._state["first_s"]:
+            return None
+        said, question = members[first].get("lead"), (first, members[first]["asks"])
+        if said is None or question == self._followed:
+            return None
+        self._followed = question
+        prices = said["prices"]
+        return Lead(
+            starts=said["starts"],
+            share=said["share"],
+            prices=None if prices is None else Prices(**{**prices, "doubts": (0.0,) * 6}),
+        )
+
+    def leads(self, lead: Lead) -> None:
+        """This gate's word for the others, in this trigger."""
+        self._state["lead"] = asdict(lead)
         self._publish()
 
-    def share(self, now_s: float) -> float | None:
-        """The share that another gate has decided for this trigger."""
-        for _, state in self._others():
-            for plan in state["plans"]:
-                if plan["share"] is not None and abs(now_s - plan["at_s"]) < _SAME_TRIGGER_S:
-                    return float(plan["share"])
-        return None
+    def planned(self, batch: Offset, part: Part) -> None:
+        """This gate's part of the batch that is planned in this trigger."""
+        self._state["part"] = {"of": self._followed, **asdict(part)}
+        self._stand(batch)
+        self._publish()
 
-    def beside(self, planned_s: float) -> tuple[int, int]:
-        """(kept, scanned) tuples of the other gates in the batch that was planned at that time."""
-        kept = scanned = 0
+    def parts(self) -> list[Part]:
+        """What the others had in the batch that this gate led last."""
+        found, mine = [], [self._name, self._asks - 1]  # it has been asked again since
         for _, state in self._others():
-            for plan in state["plans"]:
-                if abs(plan["at_s"] - planned_s) < _SAME_TRIGGER_S:
-                    kept, scanned = kept + plan["kept"], scanned + plan["scanned"]
-        return kept, scanned
-
-    def pending(self, now_s: float) -> Pending:
-        """What waits at the other gates (`now_s` is wall time)."""
-        found: Pending = []
-        for number, (name, state) in enumerate(self._others(), start=1):
-            if "stops" not in state:
-                continue
-            log = self._logs.setdefault(name, self._open_log(state["options"]))
-            for span in log.extent(now_s):
-                start = max(span.start, state["stops"].get(str(span.partition), span.start))
-                if span.stop > start:
-                    waiting = Span(partition=span.partition, start=start, stop=span.stop)
-                    apart = Span(
-                        partition=number * _PARTITIONS_APART + span.partition,
-                        start=start,
-                        stop=span.stop,
-                    )
-                    found.append((apart, log.arrivals(waiting)))
+            part = dict(state.get("part") or {"of": None})
+            if part.pop("of") == mine:
+                arrived = part.pop("arrived")
+                found.append(Part(**part, arrived=None if arrived is None else Arrived(**arrived)))
         return found
+
+    def company(self, now_s: float) -> Company:
+        """What waits at the other gates, and what they did so far (`now_s` is wall time)."""
+        pending: Pending = []
+        admitted = shed = 0
+        for number, (name, state) in enumerate(self._others(), start=1):
+            if "stops" in state and self._is_asked(state):
+                admitted, shed = admitted + state["admitted"], shed + state["shed"]
+                pending += self._pending(number, name, state, now_s)
+        return Company(pending=pending, admitted_tuples=admitted, shed_tuples=shed)
+
+    def _pending(self, number: int, name: str, state: dict[str, Any], now_s: float) -> Pending:
+        if name not in self._logs:
+            self._logs[name] = self._open_log(state["options"])
+        log, found = self._logs[name], []
+        for span in log.extent(now_s):
+            start = max(span.start, state["stops"].get(str(span.partition), span.start))
+            if span.stop > start:
+                waiting = Span(partition=span.partition, start=start, stop=span.stop)
+                apart = number * _PARTITIONS_APART + span.partition
+                found.append(
+                    (Span(partition=apart, start=start, stop=span.stop), log.arrivals(waiting))
+                )
+        return found
+
+    def _is_asked(self, state: Mapping[str, Any]) -> bool:
+        """Whether a gate is asked as often as this one; if not, it is of a run that has ended."""
+        return float(state.get("asked_s", float("-inf"))) >= self._before_s
+
+    def _stand(self, at: Offset) -> None:
+        self._state["stops"] = {str(s.partition): s.stop for s in at.stretches}
+        self._state |= {"admitted": at.totals.admitted, "shed": at.totals.shed}
 
     def _others(self) -> Iterator[tuple[str, dict[str, Any]]]:
         for path in sorted(self._folder.glob("*.json")):
-            if path == self._path:
+            if path.stem == self._name:
                 continue
             if path.stem.isdigit() and not _alive(int(path.stem)):
                 path.unlink(missing_ok=True)
@@ -107,11 +154,11 @@ class Joint:
                 yield path.stem, json.loads(path.read_text())
 
     def _publish(self) -> None:
-        """In one step, so that nobody reads half a file; a full disk only makes gates lonely."""
+        """In one step, so that nobody reads half a file."""
         with suppress(OSError):
-            draft = self._path.with_suffix(".draft")
+            draft = self._folder / f"{self._name}.draft"
             draft.write_text(json.dumps(self._state))
-            draft.replace(self._path)
+            draft.replace(self._folder / f"{self._name}.json")
 
 
 def _private_folder(name: str) -> Path:

@@ -33,9 +33,9 @@ class Shedding:
         limit_ppm = None if led is None else round(led * PPM)
         return selected(offset, previous, self._selection, self._log, limit_ppm=limit_ppm)
 
-    def share(self, offset: Offset, share: float | None) -> float | None:
+    def share(self, offset: Offset, share: float) -> float:
         """What the other gates of a join follow: the limit, so that they keep the same keys."""
         selection = offset.rule.selection
-        if share is None or selection is None or selection.shedder != "key":
+        if selection is None or selection.shedder != "key":
             return share
         return selection.limit_ppm / PPM

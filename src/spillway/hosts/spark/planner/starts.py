@@ -1,7 +1,7 @@
 """Where a stream starts, and the offsets with which Spark's own Kafka source would go on."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from spillway.errors import SpillwayError
@@ -9,7 +9,24 @@ from spillway.gate.offsets import decode
 from spillway.gate.rules import Stretch
 from spillway.ports import Span
 
+_IDENTITY = ("source", "topic", "path")  # what may not change under a checkpoint
 _LATEST, _EARLIEST = -1, -2  # Spark's own marks inside offset JSON
+
+
+def kept_options(options: Mapping[str, str], pinned: Mapping[str, str]) -> dict[str, str]:
+    """Of the options of a first start, those that every later one must find in the offset."""
+    return {k: v for k, v in pinned.items() if k in _IDENTITY or options.get(k) != v}
+
+
+def resumed_options(options: Mapping[str, str], pinned: Mapping[str, str]) -> dict[str, str]:
+    """The options of a later start, which must be of the same stream."""
+    for name in _IDENTITY:
+        if name in pinned and options.get(name) != pinned[name]:
+            raise SpillwayError(
+                f"option '{name}' is '{options.get(name)}', but this checkpoint belongs to"
+                f" '{pinned[name]}': keep the option, or start with a new checkpoint"
+            )
+    return {**options, **pinned}
 
 
 def first_stretches(

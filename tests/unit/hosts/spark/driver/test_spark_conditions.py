@@ -1,12 +1,12 @@
-from spillway.classes.balance import GateLoad
+from spillway.classes.balance import QueryLoad
 from spillway.hosts.spark.driver.conditions import NO_DATA, QUIET, condition_of
 from spillway.model import Target
 
 TARGET = Target.parse("p99 300ms")
 
 
-def gate(fixed_s: float) -> GateLoad:
-    return GateLoad(rate_per_s=100.0, fixed_s=fixed_s, cost_s=1e-6)
+def gate(fixed_s: float) -> QueryLoad:
+    return QueryLoad(rate_per_s=100.0, fixed_s=fixed_s, cost_s=1e-6)
 
 
 def test_a_class_that_never_had_a_tuple_lends_its_share() -> None:

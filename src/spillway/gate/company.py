@@ -1,0 +1,49 @@
+"""The gates of one query: what each has in a batch, and what waits at the others."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spillway.gate.delays import delays_of
+from spillway.gate.offsets import Arrived, Offset
+from spillway.model import Delays
+from spillway.ports import ArrivalCurve, Span
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """What one gate has in a batch."""
+
+    kept_tuples: int = 0  # as the load manager counts them: whole tuples before a split
+    scanned_tuples: int = 0
+    delivered_tuples: int = 0  # as they are
+    planned_us: int = 0
+    arrived: Arrived | None = None  # None: no tuples
+
+    @classmethod
+    def of(cls, batch: Offset, *, cost_tuples: int) -> "Part":
+        return cls(
+            kept_tuples=cost_tuples,
+            scanned_tuples=batch.scanned_tuples,
+            delivered_tuples=batch.kept_tuples(),
+            planned_us=batch.planned_us,
+            arrived=batch.arrived,
+        )
+
+    def delays(self, ended_s: float) -> Delays:
+        assert self.arrived is not None
+        return delays_of(self.arrived, self.delivered_tuples, self.planned_us, ended_s)
+
+
+NOTHING = Part()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Company:
+    """The other gates of a query, as the one that decides for all of them sees them."""
+
+    pending: Sequence[tuple[Span, ArrivalCurve]] = ()  # partitions numbered apart from its own
+    admitted_tuples: int = 0  # since the first start
+    shed_tuples: int = 0
+
+
+ALONE = Company()

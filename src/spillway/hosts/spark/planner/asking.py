@@ -1,0 +1,82 @@
+"""The gate's end of the channel: asks the driver for a query's turn.
+
+A gate never waits for ever: when the driver does not answer in time, `ask` returns None and the
+gate goes on alone with what it was told last; it tries again a little later.
+"""
+
+import contextlib
+import json
+import os
+import socket
+from dataclasses import replace
+from typing import Any
+
+from spillway.clock import Clock
+from spillway.coding import from_json, to_json
+from spillway.model import Order, Report
+
+RETRY_S = 1.0  # after a failure the gate goes on alone for this long before it asks again,
+LONGEST_RETRY_S = 8.0  # and twice as long after each further one
+ANSWER_S = 0.25  # how much longer than the asked wait an answer may take
+
+
+class Driver:
+    """Never raises and never waits longer than the report's `wait_s` and a little."""
+
+    def __init__(self, path: str, clock: Clock) -> None:
+        self._path = path
+        self._clock = clock
+        self._stream: Any = None
+        self._socket: socket.socket | None = None
+        self._failed_s = float("-inf")
+        self._pause_s = 0.0  # 0 while the driver answers
+
+    @classmethod
+    def of(cls, path: str | None, clock: Clock) -> "Driver | None":
+        return None if path is None else cls(path, clock)
+
+    def ask(self, report: Report) -> Order | None:
+        """What the driver says, or None when it does not answer.
+
+        A loop that hangs still takes reports. So the first question after a failure is one that
+        must be answered at once: a query must not stand still for a loop that may have gone.
+        """
+        now_s = self._clock.now_s()
+        if abs(now_s - self._failed_s) < self._pause_s:
+            return None
+        if self._pause_s > 0.0:
+            report = replace(report, wait_s=0.0)
+        try:
+            stream = self._connect()
+            assert self._socket is not None
+            self._socket.settimeout(report.wait_s + ANSWER_S)
+            stream.write(json.dumps(to_json(Report, report)).encode() + b"\n")
+            stream.flush()
+            line = stream.readline()
+            if not line:
+                raise ConnectionError("the control loop closed the channel")
+            order = from_json(Order, json.loads(line))
+            self._pause_s = 0.0
+            return order
+        except (OSError, ValueError, KeyError, TypeError):
+            self.close()
+            self._failed_s = now_s
+            self._pause_s = min(LONGEST_RETRY_S, max(RETRY_S, 2.0 * self._pause_s))
+            return None
+
+    def close(self) -> None:
+        for part in (self._stream, self._socket):
+            if part is not None:
+                with contextlib.suppress(OSError):
+                    part.close()
+        self._stream = self._socket = None
+
+    def _connect(self) -> Any:
+        if self._socket is None:
+            if os.stat(os.path.dirname(self._path)).st_mode & 0o077:
+                raise PermissionError(f"{self._path} is open to other users")
+            self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            self._socket.settimeout(ANSWER_S)
+            self._socket.connect(self._path)
+            self._stream = self._socket.makefile("rwb")
+        return self._stream
