@@ -16,20 +16,22 @@ from spillway.gate.planning import Settings, Waiting, next_offset
 from spillway.gate.rules import Rule, Stretch
 from spillway.gate.sampling import PPM
 from spillway.gate.shedders.blocks import DATA_BLOCK, keep, kept_positions, read_block, spans
+from spillway.gate.shedders.key import Key
 from spillway.gate.shedders.planned import selected
-from spillway.gate.shedders.selection import Selection
+from spillway.gate.shedders.shedder import Shedder
+from spillway.gate.shedders.strata import Strata
+from spillway.gate.shedders.utility import Utility
+from spillway.gate.shedders.windows import Windows
 from spillway.ports import ArrivalCurve, Span
 
 ROWS = 12 * DATA_BLOCK
 SECOND_US = 1_000_000
-SELECTIONS: dict[str, Selection | None] = {
+SELECTIONS: dict[str, Shedder | None] = {
     "uniform": None,
-    "key": Selection(
-        shedder="key", column="key", time_column="event_time", length_us=5 * SECOND_US
-    ),
-    "utility": Selection(shedder="utility", column="value * 2"),
-    "windows": Selection(shedder="windows", column="event_time", length_us=SECOND_US // 2),
-    "strata": Selection(shedder="strata", column="key"),
+    "key": Key(column="key", time_column="event_time", length_us=5 * SECOND_US),
+    "utility": Utility(column="value * 2"),
+    "windows": Windows(column="event_time", length_us=SECOND_US // 2),
+    "strata": Strata(column="key"),
 }
 
 
@@ -70,7 +72,7 @@ LOG = ArrayLog()
 
 
 def batches(
-    selection: Selection | None, fraction: float, sizes: list[int], seed: int = 5
+    selection: Shedder | None, fraction: float, sizes: list[int], seed: int = 5
 ) -> list[Offset]:
     """A run of the planner's pure part: batches of these sizes, each with the same decision."""
     start = Stretch(partition=0, start=0, read=0, stop=0)
@@ -95,14 +97,14 @@ def batches(
 
 
 @pytest.fixture(params=SELECTIONS)
-def selection(request: pytest.FixtureRequest) -> Selection | None:
+def selection(request: pytest.FixtureRequest) -> Shedder | None:
     return SELECTIONS[request.param]
 
 
 UNEVEN = [7_001, 20_000, 1, 16_384, 40_003, 333, 50_000, 30_000]
 
 
-def test_the_account_is_exact_whatever_the_data(selection: Selection | None) -> None:
+def test_the_account_is_exact_whatever_the_data(selection: Shedder | None) -> None:
     chain = batches(selection, 0.37, UNEVEN)
     assert audit(chain).problems == ()
     for offset in chain:
@@ -112,29 +114,29 @@ def test_the_account_is_exact_whatever_the_data(selection: Selection | None) -> 
 
 @pytest.mark.parametrize("fraction", [0.8, 0.5, 0.13])
 def test_the_load_that_is_shed_is_the_load_that_was_decided(
-    selection: Selection | None, fraction: float
+    selection: Shedder | None, fraction: float
 ) -> None:
     chain = batches(selection, fraction, [8_000] * 24)
     totals = chain[-1].totals
     kept = totals.admitted / (totals.admitted + totals.shed)
     # A key or a window cannot be split: at most one of them, of everything, is missing.
-    whole = {"key": 8_000, "windows": 2 * 10_000}.get(selection.shedder if selection else "", 24)
+    whole = {"key": 8_000, "windows": 2 * 10_000}.get(selection.name if selection else "", 24)
     assert abs(kept - fraction) <= whole / (24 * 8_000)
 
 
-def test_an_offset_survives_its_encoding(selection: Selection | None) -> None:
+def test_an_offset_survives_its_encoding(selection: Shedder | None) -> None:
     for offset in batches(selection, 0.5, [10_000, 10_000]):
         assert decode(encode(offset)) == offset
 
 
-def test_a_replay_keeps_the_same_tuples(selection: Selection | None) -> None:
+def test_a_replay_keeps_the_same_tuples(selection: Shedder | None) -> None:
     offset = decode(encode(batches(selection, 0.5, UNEVEN)[-1]))
     [stretch] = offset.stretches
     first, again = (kept_positions(stretch, offset.rule, LOG) for _ in range(2))
     assert np.array_equal(first, again)
 
 
-def test_it_does_not_matter_which_worker_reads_a_block(selection: Selection | None) -> None:
+def test_it_does_not_matter_which_worker_reads_a_block(selection: Shedder | None) -> None:
     offset = batches(selection, 0.5, [5_000, 90_000])[-1]
     [stretch] = offset.stretches
     middle = 3 * DATA_BLOCK
@@ -143,7 +145,7 @@ def test_it_does_not_matter_which_worker_reads_a_block(selection: Selection | No
     assert np.array_equal(joined, kept_positions(stretch, offset.rule, LOG))
 
 
-def test_nothing_goes_when_nothing_must(selection: Selection | None) -> None:
+def test_nothing_goes_when_nothing_must(selection: Shedder | None) -> None:
     chain = batches(selection, 1.0, UNEVEN)
     assert chain[-1].totals.shed == 0
 
@@ -158,7 +160,7 @@ def test_weights_are_at_least_one_and_one_for_each_kept_row(name: str) -> None:
         assert (kept.weights >= 1.0 - 1e-12).all()
 
 
-def test_the_watermark_never_runs_ahead_of_the_offered_tuples(selection: Selection | None) -> None:
+def test_the_watermark_never_runs_ahead_of_the_offered_tuples(selection: Shedder | None) -> None:
     """Spark's watermark follows the largest event time that it has seen. A subset's is no larger,
     batch by batch, so no tuple becomes late that would have been on time without shedding."""
     events = LOG.table["event_time"].cast(pa.int64()).to_numpy()
@@ -181,7 +183,7 @@ def test_the_gates_of_a_join_keep_the_same_keys_when_one_of_them_leads() -> None
     previous = replace(leader, rule=Rule(), seq=0)
     planned = replace(leader, stretches=(beside,), rule=Rule(keep_ppm=400_000, seed=5))
     follower = selected(
-        planned, previous, selection, LOG, limit_ppm=leader.rule.selection.limit_ppm
+        planned, previous, selection, LOG, limit_ppm=leader.rule.selection.whole_keys.limit_ppm
     )
     fates: dict[tuple[int, int], set[bool]] = {}
     for offset in (leader, follower):
