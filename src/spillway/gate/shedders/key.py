@@ -86,9 +86,6 @@ class Key(Shedder):
         owed = max(-most, min(most, self.owed_tuples + decided - kept))
         return replace(self, limit_ppm=limit, kept_tuples=kept, owed_tuples=round(owed))
 
-    def at_rest(self) -> "Key":
-        return replace(self, kept_tuples=0)
-
 
 def fitting_limit_ppm(places_ppm: Indexes, wanted_tuples: float) -> int:
     """The largest limit whose keys fit into `wanted_tuples`: one selection pass.

@@ -1,7 +1,7 @@
 """What a shedder is, what it is asked for, and what it can promise."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import Field, dataclass
+from dataclasses import Field, dataclass, replace
 from typing import Any, ClassVar, Protocol, Self
 
 from spillway.gate.shedders.kept import Kept
@@ -100,7 +100,7 @@ class Shedder(Protocol):
 
     def at_rest(self) -> Self:
         """For a batch without tuples: what was decided stays."""
-        return self
+        return self if self.kept_tuples is None else replace(self, kept_tuples=0)
 
 
 def asked_us(options: Mapping[str, str], option: str) -> int:

@@ -122,9 +122,6 @@ class Windows(Shedder):
             return self.window_tuples
         return max(self.window_tuples * 15 // 16, size if len(held) > 1 else held[0].tuples, 1)
 
-    def at_rest(self) -> "Windows":
-        return replace(self, kept_tuples=0)
-
 
 def _first_of_run(window: int, stay: set[int]) -> int:
     """Since when no window has gone, up to this one.
