@@ -39,7 +39,7 @@ def test_what_was_written_is_read_and_written_again_byte_for_byte(text: str) -> 
     assert again == value
 
 
-@pytest.mark.parametrize(("text", "kept"), zip(WRITTEN, [3, 300, 12, 300], strict=True))
+@pytest.mark.parametrize(("text", "kept"), [*zip(WRITTEN, [3, 300, 12, 300], strict=True)])
 def test_counts_follow_from_the_offset_alone(text: str, kept: int) -> None:
     assert decode(offset_with(text)).kept_tuples() == kept
 

@@ -24,10 +24,7 @@ _OWED_BATCHES = 1.0  # what a batch may owe the next: a key can be larger than a
 class Key(Shedder):
     name: ClassVar[str] = "key"
     options: ClassVar[Mapping[str, Option]] = {
-        "key": Option(
-            meaning="column of the keys that stay or go as a whole",
-            example="symbol",
-        ),
+        "key": Option(meaning="column of the keys that stay or go as a whole", example="symbol"),
         "epoch": Option(meaning="how long the same keys stay", example="1m", default="1m"),
     }
     no_sample: ClassVar[str] = "whole keys stay or go, so tuples are no random sample"

@@ -13,7 +13,7 @@ class Option:
     """An option of a shedder: every value is text, as it comes from Spark."""
 
     meaning: str
-    example: str  # of a stream with columns symbol, price, volume and at: the contract suite's
+    example: str  # over columns symbol, price and volume: the contract suite runs it
     default: str | None = None  # None: it must be given
 
 
@@ -65,7 +65,7 @@ class Shedder(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     name: ClassVar[str]
     options: ClassVar[Mapping[str, Option]]
-    no_sample: ClassVar[str] = ""  # why the kept tuples are no random sample with these weights
+    no_sample: ClassVar[str] = ""  # why what it keeps is no random sample of the tuples
 
     @property
     def columns(self) -> tuple[str, ...]:
