@@ -67,17 +67,16 @@ class Windows(Shedder):
         return WholeWindows(column=self.column, length_us=self.length_us)
 
     def keep(self, rows: Any, *, share: int, seed: int, block: int) -> Kept:
-        chances = dict(self.windows)
+        chances, since = dict(self.windows), _since(self.windows)
         found, null = self._numbers(rows)
         distinct, inverse = np.unique(found, return_inverse=True)
         chance = np.array([chances.get(int(window), 0) for window in distinct])[inverse]
         mask: npt.NDArray[np.bool] = (chance > 0) & ~null
-        stay = {window for window, chance_ppm in self.windows if chance_ppm > 0}
-        first = np.array([_first_of_run(int(window), stay) for window in distinct], np.int64)
+        first = np.array([since.get(int(window), 0) for window in distinct], dtype=np.int64)
         return Kept(
             mask=mask,
             weights=PPM / chance[mask].astype(np.float64),
-            kept_from_us=first[inverse[mask]] * self.length_us,
+            kept_from_us=(first * self.length_us)[inverse[mask]],
         )
 
     def _numbers(self, rows: Any) -> tuple[Indexes, npt.NDArray[np.bool]]:
@@ -123,14 +122,16 @@ class Windows(Shedder):
         return max(self.window_tuples * 15 // 16, size if len(held) > 1 else held[0].tuples, 1)
 
 
-def _first_of_run(window: int, stay: set[int]) -> int:
-    """Since when no window has gone, up to this one.
+def _since(fates: Iterable[tuple[int, int]]) -> dict[int, int]:
+    """For every window that stays: since which one none has gone.
 
     A longer window of the query that ends in it is complete if it begins no earlier.
     """
-    while window - 1 in stay:
-        window -= 1
-    return window
+    first: dict[int, int] = {}
+    for window, chance_ppm in sorted(fates):
+        if chance_ppm > 0:
+            first[window] = first.get(window - 1, window)
+    return first
 
 
 def _remembered(fates: dict[int, int], held: list[Held]) -> tuple[tuple[int, int], ...]:
