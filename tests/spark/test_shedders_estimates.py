@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from spillway.estimates.estimates import estimated
 from spillway.estimates.numbers import distinct, estimates, sums
 from spillway.gate.shedders.blocks import read_block
-from spillway.gate.shedders.selection import Selection
+from spillway.gate.shedders.key import Key
 from spillway.hosts.spark.driver.watermarks import with_watermark
 from spillway.logs import catalog
 from spillway.ports import Span
@@ -26,7 +26,7 @@ SELECT g AS grp, count(*) AS n, sum(x) AS total, avg(x) AS mean, max(x) AS top,
 FROM stream GROUP BY g
 """
 
-BY_KEY = Selection(shedder="key", column="k", time_column="t", length_us=60_000_000)
+BY_KEY = Key(column="k", time_column="t", length_us=60_000_000)
 
 
 def test_sql_and_formulas_agree(spark: SparkSession) -> None:

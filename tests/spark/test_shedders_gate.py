@@ -12,6 +12,8 @@ from gates import Place, batches_done, committed_files, difference, gate, to_fil
 from pyspark.sql import SparkSession
 
 from spillway.gate.shedders.blocks import kept_positions
+from spillway.gate.shedders.catalog import asked_shedder
+from spillway.gate.shedders.shedder import Shedder
 from spillway.logs import catalog
 
 pytestmark = pytest.mark.spark
@@ -71,21 +73,23 @@ def test_the_sink_holds_exactly_what_an_audit_of_the_log_finds(
     assert len(kept) == totals.admitted
     assert totals.admitted + totals.shed > 20_000
     share = totals.admitted / (totals.admitted + totals.shed)
-    assert share == pytest.approx(0.4, abs=0.25 if shedder == "windows" else 0.1)
-    _check_promise(shedder, rows, totals.admitted + totals.shed)
+    selection = asked_shedder(OPTIONS[shedder], "event_time")
+    assert selection is not None
+    assert share == pytest.approx(0.4, abs=0.25 if selection.whole_windows else 0.1)
+    _check_promise(selection, rows, totals.admitted + totals.shed)
+    if "utility" in OPTIONS[shedder]:
+        assert rows["value"].to_numpy().mean() > 0.7  # a uniform sample has 0.5
     pickle.dumps(place.chain())
 
 
-def _check_promise(shedder: str, rows: pa.Table, offered: int) -> None:
+def _check_promise(selection: Shedder, rows: pa.Table, offered: int) -> None:
     weights = rows["_weight"].to_numpy()
     assert weights.min() >= 1.0 - 1e-9
-    if shedder == "strata":
+    if not selection.no_sample:
         assert weights.sum() == pytest.approx(offered, rel=0.02)
-    if shedder == "utility":
-        assert rows["value"].to_numpy().mean() > 0.7  # a uniform sample has 0.5
-    if shedder == "windows":
+    if selection.whole_windows:
         micros = rows["event_time"].cast(pa.timestamp("us")).cast(pa.int64())
-        events = micros.to_numpy() // 500_000
+        events = micros.to_numpy() // selection.whole_windows.length_us
         _, counts = np.unique(events, return_counts=True)
         whole = counts[1:-1]  # the run cuts the first and the last
         assert (whole > 0.98 * 30_000).all()

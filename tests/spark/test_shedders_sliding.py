@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from spillway.estimates.whole_windows import with_whole_windows
 from spillway.gate.shedders.blocks import read_block
-from spillway.gate.shedders.selection import Selection
+from spillway.gate.shedders.shedder import WholeWindows
 from spillway.hosts.spark.driver.watermarks import with_watermark
 from spillway.logs import catalog
 from spillway.ports import Span
@@ -49,10 +49,10 @@ def test_each_result_is_that_of_all_tuples(spark: SparkSession, tmp_path: Path) 
         **{"manager.keep_fraction": "0.6"},
     )
     with_watermark(frame, "event_time", "0 seconds").createOrReplaceTempView("ticks")
-    selection = Selection(shedder="windows", column="event_time", length_us=BLOCK_US)
+    whole = WholeWindows(column="event_time", length_us=BLOCK_US)
     assert spark.conf.get(NO_DATA_BATCHES) == "false"
     query = (
-        spark.sql(with_whole_windows("q", SQL, "ticks", selection))
+        spark.sql(with_whole_windows("q", SQL, "ticks", whole))
         .writeStream.format("memory")
         .queryName("sliding")
         .option("checkpointLocation", str(place.checkpoint))

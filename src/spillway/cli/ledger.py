@@ -72,7 +72,7 @@ def _shed(offset: Offset, flow: Path | None) -> Shed:
         return dict(shed_positions(offset))
     if flow is None:
         raise SpillwayError(
-            f"shedder '{offset.rule.selection.shedder}' looked at the data of batch {offset.seq}:"
+            f"shedder '{offset.rule.selection.name}' looked at the data of batch {offset.seq}:"
             " name the flow file with --flow, so that its log can be read again"
         )
     log = log_of(load_flow(flow), offset.gate, offset.pinned)

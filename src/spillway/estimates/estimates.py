@@ -16,12 +16,8 @@ from spillway.estimates import sql as estimates_sql
 from spillway.estimates.sql import EXTREMES, Estimated, Key, Output
 from spillway.flow.sql import parse
 from spillway.flow.time_windows import is_time_window
-from spillway.gate.shedders.selection import Selection
+from spillway.gate.shedders.shedder import Shedder
 
-_REFUSED_SHEDDERS = {
-    "utility": "the least useful tuples have no chance to be kept, so nothing speaks for them",
-    "windows": "the windows that remain are complete: their results are exact as they are",
-}
 _REFUSED_CLAUSES = {
     "with_": "WITH",
     "distinct": "DISTINCT",
@@ -37,7 +33,7 @@ def estimated(
     name: str,
     sql: str,
     *,
-    selection: Selection | None = None,
+    selection: Shedder | None = None,
     policy: str = "uniform",
     confidence: float = 0.95,
 ) -> str:
@@ -45,7 +41,7 @@ def estimated(
 
     `selection` is the stream's shedder; None is a uniform sample.
     """
-    _require_sound_shedder(name, selection.shedder if selection else "uniform", policy)
+    _require_sound_shedder(name, selection, policy)
     tree = parse(name, sql)
     if not isinstance(tree, exp.Select):
         raise _refused(name, "UNION", "each part would have bounds of its own; use two queries")
@@ -59,8 +55,8 @@ def estimated(
     z = NormalDist().inv_cdf(0.5 + confidence / 2.0)
     for output in outputs:
         _require_sound_aggregate(name, output, selection)
-    if selection is not None and selection.shedder == "key":
-        return estimates_keys.assembled(name, tree, outputs, selection, z)
+    if selection is not None and selection.whole_keys is not None:
+        return estimates_keys.assembled(name, tree, outputs, selection.whole_keys, z)
     return estimates_sql.assembled(tree, outputs, z)
 
 
@@ -81,17 +77,15 @@ _KINDS: dict[type[exp.Expr], str] = {
 }
 
 
-def _require_sound_shedder(name: str, shedder: str, policy: str) -> None:
+def _require_sound_shedder(name: str, selection: Shedder | None, policy: str) -> None:
     if policy == "fresh":
         raise SpillwayError(
             f"queries.{name}.estimate cannot be sound with policy 'fresh': the oldest tuples have"
             " no chance to be kept; use policy uniform"
         )
-    if shedder in _REFUSED_SHEDDERS:
-        raise SpillwayError(
-            f"queries.{name}.estimate cannot be sound with shedder '{shedder}':"
-            f" {_REFUSED_SHEDDERS[shedder]}; use shedder uniform or strata"
-        )
+    if selection is not None and selection.no_sample and selection.whole_keys is None:
+        why = f"{selection.no_sample}; use shedder uniform or strata"
+        raise _refused(name, f"shedder '{selection.name}'", why)
 
 
 def _require_plain(name: str, tree: exp.Select) -> None:
@@ -110,15 +104,14 @@ def _require_plain(name: str, tree: exp.Select) -> None:
         raise _refused(name, "OVER", "ranks and running totals need every tuple")
 
 
-def _require_sound_aggregate(name: str, output: Output, selection: Selection | None) -> None:
+def _require_sound_aggregate(name: str, output: Output, selection: Shedder | None) -> None:
     """Distinct values need whole keys; over whole keys everything else is left as it is."""
     if not isinstance(output, Estimated):
         return
-    keys = selection is not None and selection.shedder == "key"
-    column = selection.column if selection is not None and keys else ""
+    keys = selection.whole_keys if selection is not None else None
     if output.kind == "distinct":
         argument = output.argument
-        if isinstance(argument, exp.Column) and keys and argument.name == column:
+        if keys is not None and isinstance(argument, exp.Column) and argument.name == keys.column:
             return
         what = argument.sql("spark") if argument else ""
         raise _refused(
@@ -127,12 +120,12 @@ def _require_sound_aggregate(name: str, output: Output, selection: Selection | N
             "how many values were shed before they were ever seen cannot be told from such a"
             " sample; give the stream shedder key on that column, which keeps values as a whole",
         )
-    if keys and output.kind not in EXTREMES:
+    if selection is not None and keys is not None and output.kind not in EXTREMES:
         raise _refused(
             name,
-            f"{output.kind} after shedder 'key'",
-            f"whole keys stay or go, so tuples are no random sample; count(DISTINCT {column}), min"
-            " and max can be estimated, for the rest use shedder uniform or strata",
+            f"{output.kind} after shedder '{selection.name}'",
+            f"{selection.no_sample}; count(DISTINCT {keys.column}), min and max can be estimated,"
+            " for the rest use shedder uniform or strata",
         )
 
 

@@ -6,8 +6,8 @@ from spillway.estimates.estimates import counts_distinct, estimated
 from spillway.estimates.whole_windows import reaches_over, with_whole_windows
 from spillway.flow.flow import Flow, Query, Stream
 from spillway.flow.sql import streams_of
-from spillway.gate.shedders.asked import asked_selection
-from spillway.gate.shedders.selection import Selection
+from spillway.gate.shedders import catalog
+from spillway.gate.shedders.shedder import Shedder, WholeWindows
 
 _NO_STRETCH_UNREAD = 0.001  # a min_keep above 0: every tuple has a chance
 
@@ -29,7 +29,7 @@ def check_answers(flow: Flow) -> None:
             )
         if answer_sql(name, query, flow) != query.text and query.template is not None:
             raise SpillwayError(
-                f"queries.{name}.template has sliding windows over a stream with shedder 'windows':"
+                f"queries.{name}.template has sliding windows over a stream that sheds whole ones:"
                 " which of them are complete can be told for sql only; use tumbling windows that"
                 " divide the shedder's, or another shedder"
             )
@@ -50,7 +50,8 @@ def answer_sql(name: str, query: Query, flow: Flow) -> str:
     if not query.estimate:
         return _complete_windows(name, query.text, flow)
     stream = flow.streams[streams_of(name, query.text, flow)[0]]
-    if query.mode != "append" and stream.shedder == "key":
+    selection = selection_of(stream)
+    if query.mode != "append" and selection is not None and selection.whole_keys is not None:
         raise SpillwayError(
             f"queries.{name}.mode is '{query.mode}': an estimate over whole keys aggregates twice,"
             " which Spark can in mode append only"
@@ -58,7 +59,7 @@ def answer_sql(name: str, query: Query, flow: Flow) -> str:
     return estimated(
         name,
         query.text,
-        selection=selection_of(stream),
+        selection=selection,
         policy=stream.policy,
         confidence=query.confidence,
     )
@@ -66,14 +67,19 @@ def answer_sql(name: str, query: Query, flow: Flow) -> str:
 
 def _complete_windows(name: str, text: str, flow: Flow) -> str:
     for stream_name in streams_of(name, text, flow):
-        selection = selection_of(flow.streams[stream_name])
-        if selection is not None and selection.shedder == "windows":
-            text = with_whole_windows(name, text, stream_name, selection)
+        windows = _whole_windows(flow.streams[stream_name])
+        if windows is not None:
+            text = with_whole_windows(name, text, stream_name, windows)
     return text
 
 
-def selection_of(stream: Stream) -> Selection | None:
-    return asked_selection(shedder_options(stream), stream.event_time)
+def selection_of(stream: Stream) -> Shedder | None:
+    return catalog.asked_shedder(shedder_options(stream), stream.event_time)
+
+
+def _whole_windows(stream: Stream) -> WholeWindows | None:
+    selection = selection_of(stream)
+    return None if selection is None else selection.whole_windows
 
 
 def budget_of(query: Query) -> Budget | None:
@@ -90,8 +96,7 @@ def budget_of(query: Query) -> Budget | None:
 
 def shedder_options(stream: Stream) -> dict[str, str]:
     """The gate's options for the stream's shedder."""
-    options = {"shedder": stream.shedder, "key": stream.key, "utility": stream.utility}
-    options |= {"window": stream.window, "epoch": stream.epoch}
+    options = {name: getattr(stream, name) for name in ("shedder", *catalog.meanings())}
     return {name: value for name, value in options.items() if value is not None}
 
 
@@ -102,8 +107,7 @@ def answer_options(query: Query, stream: Stream) -> dict[str, str]:
     if query.estimate:
         options |= {"weight": "true", "place": "true"}
         least = max(least, _NO_STRETCH_UNREAD)
-    selection = selection_of(stream)
-    whole_windows = selection is not None and selection.shedder == "windows"
-    if selection is not None and whole_windows and reaches_over(query.text, selection):
+    windows = _whole_windows(stream)
+    if windows is not None and reaches_over(query.text, windows):
         options["kept_from"] = "true"
     return options | {"min_keep": str(least)}

@@ -29,18 +29,16 @@ from spillway.estimates.sql import (
 )
 from spillway.flow.sql import text_of
 from spillway.flow.time_windows import is_time_window, shown, time_window
-from spillway.gate.shedders.selection import Selection
+from spillway.gate.shedders.shedder import WholeKeys
 
 _WINDOW = "window"
 _EXACT = "_thinnest <= 1D"  # no tuple that was seen came from a batch that shed
 
 
-def assembled(
-    name: str, tree: exp.Select, outputs: list[Output], selection: Selection, z: float
-) -> str:
+def assembled(name: str, tree: exp.Select, outputs: list[Output], keys: WholeKeys, z: float) -> str:
     """The query with estimates, over a sample of keys."""
-    groups = _groups(name, tree, selection)
-    by_key, sums, steps, columns = _once(groups, selection), [], [], []
+    groups = _groups(name, tree, keys)
+    by_key, sums, steps, columns = _once(groups, keys), [], [], []
     for number, output in enumerate(outputs):
         if isinstance(output, Key):
             sums.append(f"{text_of(_over_groups(output.expression))} AS `{output.name}`")
@@ -59,17 +57,17 @@ def assembled(
         columns += parts.shown()
     sums += ["MAX(_thinnest) AS _thinnest", f"SUM(_rows) / NULLIF(SUM(_offered), 0D) AS {SEEN}"]
     inner = tree.copy()
-    inner.set("group", exp.Group(expressions=[*groups.values(), exp.column(selection.column)]))
+    inner.set("group", exp.Group(expressions=[*groups.values(), exp.column(keys.column)]))
     names = ", ".join(f"`{group}`" for group in groups)
     outer = f"SELECT {', '.join(sums)} FROM ({with_projections(inner, by_key)}) GROUP BY {names}"
     return layered(outer, steps, columns)
 
 
-def _once(groups: dict[str, exp.Expr], selection: Selection) -> list[str]:
+def _once(groups: dict[str, exp.Expr], keys: WholeKeys) -> list[str]:
     """What is computed for every key and group, whatever the aggregates."""
     return [
         *(f"{text_of(expression)} AS `{group}`" for group, expression in groups.items()),
-        f"`{selection.column}` AS _key",
+        f"`{keys.column}` AS _key",
         f"MIN({WEIGHT}) AS _least",
         f"MAX({WEIGHT}) AS _thinnest",
         "COUNT(1) AS _rows",
@@ -89,7 +87,7 @@ def _distinct_sums(prefix: str) -> list[str]:
     return [f"{value} AS {prefix}{key}" for key, value in made.items()]
 
 
-def _groups(name: str, tree: exp.Select, selection: Selection) -> dict[str, exp.Expr]:
+def _groups(name: str, tree: exp.Select, keys: WholeKeys) -> dict[str, exp.Expr]:
     """The group's columns by name, with a window that lies inside one epoch among them."""
     group = tree.args.get("group")
     aliases = {e.alias: e.this for e in tree.expressions if isinstance(e, exp.Alias)}
@@ -100,7 +98,7 @@ def _groups(name: str, tree: exp.Select, selection: Selection) -> dict[str, exp.
         )
         expression = aliases[written.name] if is_alias else written
         if is_time_window(expression):
-            _require_one_epoch(name, expression, selection)
+            _require_one_epoch(name, expression, keys)
             found[_WINDOW] = expression
         elif isinstance(expression, exp.Column):
             found[expression.name] = expression
@@ -111,15 +109,15 @@ def _groups(name: str, tree: exp.Select, selection: Selection) -> dict[str, exp.
     return found
 
 
-def _require_one_epoch(name: str, window: exp.Expr, selection: Selection) -> None:
-    found, epoch_us = time_window(window), selection.length_us
+def _require_one_epoch(name: str, window: exp.Expr, keys: WholeKeys) -> None:
+    found, epoch_us = time_window(window), keys.epoch_us
     if found is None or not found.tumbling or found.start_us % found.length_us:
         raise _refused(name, f"{text_of(window)} is no tumbling window of fixed length")
-    if found.column != selection.time_column:
+    if found.column != keys.time_column:
         raise _refused(
             name,
             f"{text_of(window)} is over '{found.column}', but keys change with"
-            f" '{selection.time_column}': make it the stream's event_time",
+            f" '{keys.time_column}': make it the stream's event_time",
         )
     if epoch_us % found.length_us:
         better = shown(-(-epoch_us // found.length_us) * found.length_us)
@@ -144,4 +142,4 @@ def _over_groups(expression: exp.Expr) -> exp.Expr:
 
 
 def _refused(name: str, why: str) -> SpillwayError:
-    return SpillwayError(f"queries.{name}.estimate cannot be sound with shedder 'key': {why}")
+    return SpillwayError(f"queries.{name}.estimate cannot be sound over whole keys: {why}")

@@ -4,11 +4,12 @@ Every option is declared here once, with unit, default and range; the JSON Schem
 the reference in docs/ are made from these declarations.
 """
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from spillway.errors import SpillwayError
+from spillway.gate.shedders import catalog
 from spillway.model import Target, parse_duration_s
 
 Scalar = str | int | float | bool
@@ -33,6 +34,10 @@ def _valid_duration(text: str) -> str:
 Duration = Annotated[str, AfterValidator(_valid_duration)]
 TargetText = Annotated[str, AfterValidator(_valid_target)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+if TYPE_CHECKING:  # a type checker wants the names of a Literal written out
+    ShedderName = str
+else:
+    ShedderName = Literal[catalog.names()]
 
 
 class Part(BaseModel):
@@ -61,8 +66,8 @@ class Stream(Part):
     policy: Literal["uniform", "fresh"] = Field(
         "uniform", description="which tuples go: a uniform sample, or the oldest"
     )
-    shedder: Literal["uniform", "key", "utility", "windows", "strata"] = Field(
-        "uniform", description="how tuples are chosen, as in docs/shedding.md"
+    shedder: ShedderName = Field(
+        catalog.UNIFORM, description="how tuples are chosen, as in docs/shedding.md"
     )
     key: Name | None = Field(
         None, description="column of the keys (shedder key) or of the groups (shedder strata)"

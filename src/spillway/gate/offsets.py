@@ -12,7 +12,7 @@ from typing import Any
 from spillway.errors import SpillwayError
 from spillway.gate.masks import parse_shares, text_of
 from spillway.gate.rules import POLICIES, Rule, Stretch, kept_tuples
-from spillway.gate.shedders.selection import decode_selection, encode_selection
+from spillway.gate.shedders.catalog import decode_selection, encode_selection
 from spillway.model import Prices
 
 VERSION = 1

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from spillway.errors import SpillwayError, require, unknown_name
 from spillway.gate.masks import QueryShare, parse_shares
 from spillway.gate.rules import POLICIES, Policy
-from spillway.gate.shedders.asked import asked_selection
-from spillway.gate.shedders.selection import Selection
+from spillway.gate.shedders.catalog import asked_shedder
+from spillway.gate.shedders.shedder import Shedder
 from spillway.gate.split import Split
 from spillway.hosts.spark.option_names import lowered
 from spillway.logs import options as typed
@@ -29,7 +29,7 @@ class GateOptions:
     weight: bool = False
     place: bool = False
     kept_from: bool = False
-    selection: Selection | None = None  # of a shedder that looks at the data
+    selection: Shedder | None = None  # one that looks at the data
     masks: tuple[QueryShare, ...] = ()
     split: Split | None = None
     instances: str | None = None
@@ -78,13 +78,13 @@ class GateOptions:
                 "option 'split' excludes option 'masks', policy 'fresh' and several gates in a"
                 " query: leave one of them out"
             )
-        selection = asked_selection(given, given.get("heartbeat"))
+        selection = asked_shedder(given, given.get("heartbeat"))
         if selection is not None and (masks or split or policy == "fresh"):
             raise SpillwayError(
-                f"shedder '{selection.shedder}' excludes option 'masks' and policy 'fresh':"
+                f"shedder '{selection.name}' excludes option 'masks' and policy 'fresh':"
                 " it chooses by what the tuples hold"
             )
-        whole_windows = selection is not None and selection.shedder == "windows"
+        whole_windows = selection is not None and selection.whole_windows is not None
         return cls(
             target=target,
             manager=given.get("manager", "predictive"),

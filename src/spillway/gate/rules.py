@@ -17,7 +17,7 @@ import numpy.typing as npt
 from spillway.errors import SpillwayError
 from spillway.gate.masks import QueryShare, count_seen
 from spillway.gate.sampling import PPM, UniformRule, count_kept, kept_positions
-from spillway.gate.shedders.selection import Selection
+from spillway.gate.shedders.shedder import Shedder
 
 Policy = Literal["uniform", "fresh"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
@@ -32,7 +32,7 @@ class Rule:
     policy: Policy = "uniform"
     reason: str = ""
     would_keep_ppm: int = PPM
-    selection: Selection | None = None  # of a shedder that looks at the data
+    selection: Shedder | None = None  # None: a sample that looks at positions alone
     shares: tuple[QueryShare, ...] = ()  # of the queries that see different parts of the batch
 
     def __post_init__(self) -> None:
@@ -73,7 +73,7 @@ class Stretch:
     def kept_positions(self, rule: Rule) -> npt.NDArray[np.int64]:
         if rule.selection is not None:
             raise SpillwayError(
-                f"shedder '{rule.selection.shedder}' looks at the data: which positions it kept"
+                f"shedder '{rule.selection.name}' looks at the data: which positions it kept"
                 " can be told only with the log at hand"
             )
         return kept_positions(self.read, self.stop, rule.sampling, self.partition)
@@ -84,8 +84,9 @@ class Stretch:
 
 
 def kept_tuples(stretches: Iterable[Stretch], rule: Rule) -> int:
-    if rule.selection is not None and not rule.selection.counted:
-        return rule.selection.kept_tuples
+    counted = rule.selection.kept_tuples if rule.selection is not None else None
+    if counted is not None:
+        return counted
     return sum(stretch.kept_tuples(rule) for stretch in stretches)
 
 

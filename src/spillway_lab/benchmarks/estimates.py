@@ -18,7 +18,7 @@ import pyarrow as pa
 from spillway.estimates.numbers import Bounded, estimates, sums
 from spillway.gate.rules import share_of
 from spillway.gate.sampling import PPM, UniformRule, kept_positions
-from spillway.gate.shedders import strata
+from spillway.gate.shedders.strata import Strata
 from spillway.report import Table
 from spillway_lab.benchmarks.estimates_keys import Keyed, estimated_keys
 from spillway_lab.benchmarks.registry import Benchmark, BenchReport, BenchSetup
@@ -68,7 +68,8 @@ def _uniform(stream: Population, fraction: float, seed: int) -> Sample:
 
 def _strata(stream: Population, fraction: float, seed: int) -> Sample:
     share = share_of(0, TUPLES, round(fraction * PPM))
-    kept = strata.keep(pa.table({"group": stream.group}), "group", share, seed, 0)
+    rows = pa.table({"group": stream.group})
+    kept = Strata(column="group").keep(rows, share=share, seed=seed, block=0)
     return np.flatnonzero(kept.mask), kept.weights
 
 

@@ -18,14 +18,14 @@ from spillway.gate.offsets import Offset
 from spillway.gate.rules import Rule, Stretch
 from spillway.gate.sampling import PPM
 from spillway.gate.shedders.blocks import keep, read_block, spans
+from spillway.gate.shedders.key import Key
 from spillway.gate.shedders.planned import selected
-from spillway.gate.shedders.selection import Selection
 from spillway.ports import Span
 
 BATCHES = 3
 GROUPS = 5
 TUPLES = 12_000
-SELECTION = Selection(shedder="key", column="key")
+SELECTION = Key(column="key")
 
 Places = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -11,7 +11,7 @@ from spillway.cli.app import app
 from spillway.errors import SpillwayError
 from spillway.gate.offsets import Offset, Totals, encode
 from spillway.gate.rules import Rule, Stretch
-from spillway.gate.shedders.selection import Selection
+from spillway.gate.shedders.utility import Utility
 from spillway.logs import catalog
 from spillway.ports import Span
 
@@ -32,7 +32,7 @@ queries:
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Path:
-    selection = Selection(shedder="utility", column="value")
+    selection = Utility(column="value")
     offset = Offset(
         gate="q/ticks",
         began_us=1,

@@ -12,7 +12,8 @@ from spillway.estimates.budget import (
 from spillway.estimates.estimates import estimated
 from spillway.estimates.flow import answer_options, answer_sql, check_answers
 from spillway.flow.flow import Flow
-from spillway.gate.shedders.selection import Selection, ShedderName
+from spillway.gate.shedders.catalog import SHEDDERS, asked_shedder
+from spillway.gate.shedders.key import Key
 
 WINDOWED = (
     "SELECT window.start AS begin, key, count(*) AS n, avg(value) AS mean FROM s"
@@ -54,13 +55,18 @@ def test_what_cannot_be_sound_is_refused_by_name(sql: str, named: str) -> None:
         estimated("q", sql)
 
 
-@pytest.mark.parametrize("shedder", ["key", "utility", "windows"])
-def test_shedders_whose_samples_are_not_random_are_refused(shedder: ShedderName) -> None:
-    with pytest.raises(SpillwayError, match=f"shedder '{shedder}'"):
-        estimated("q", WINDOWED, selection=Selection(shedder=shedder, column="key"))
+@pytest.mark.parametrize("name", SHEDDERS)
+def test_shedders_whose_samples_are_not_random_are_refused(name: str) -> None:
+    options = {option: about.example for option, about in SHEDDERS[name].options.items()}
+    shedder = asked_shedder({"shedder": name, **options}, "event_time")
+    if SHEDDERS[name].no_sample:
+        with pytest.raises(SpillwayError, match=f"shedder '{name}'"):
+            estimated("q", WINDOWED, selection=shedder)
+    else:
+        assert estimated("q", WINDOWED, selection=shedder) == estimated("q", WINDOWED)
 
 
-BY_KEY = Selection(shedder="key", column="k", time_column="t", length_us=60_000_000)
+BY_KEY = Key(column="k", time_column="t", length_us=60_000_000)
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,12 @@ import pytest
 
 from spillway.errors import SpillwayError
 from spillway.gate.sampling import PPM
-from spillway.gate.shedders import key, strata, utility, windows
 from spillway.gate.shedders.expressions import columns_of, evaluate
 from spillway.gate.shedders.hashing import key_words
-from spillway.gate.shedders.selection import Selection
-from spillway.gate.shedders.windows import Held
+from spillway.gate.shedders.key import Key, fitting_limit_ppm
+from spillway.gate.shedders.strata import Strata
+from spillway.gate.shedders.utility import Utility
+from spillway.gate.shedders.windows import REMEMBERED, Held, Windows
 
 RNG = np.random.default_rng(1)
 
@@ -28,10 +29,8 @@ def at(seconds: np.ndarray) -> pa.Array:
 def test_a_key_is_kept_or_gone_as_a_whole_within_an_epoch() -> None:
     keys = RNG.integers(0, 500, 20_000)
     rows = rows_of(k=keys, t=at(np.full(20_000, 100.0)))
-    selection = Selection(
-        shedder="key", column="k", time_column="t", length_us=10_000_000, limit_ppm=400_000
-    )
-    mask = key.keep(rows, selection, seed=1).mask
+    shedder = Key(column="k", time_column="t", length_us=10_000_000, limit_ppm=400_000)
+    mask = shedder.keep(rows, share=0, seed=1, block=0).mask
     assert set(keys[mask]).isdisjoint(keys[~mask])
     assert 0.3 < mask.mean() < 0.5
 
@@ -39,24 +38,21 @@ def test_a_key_is_kept_or_gone_as_a_whole_within_an_epoch() -> None:
 def test_no_key_starves_because_every_epoch_draws_anew() -> None:
     epochs, keys = 200, 50
     rows = rows_of(k=np.tile(np.arange(keys), epochs), t=at(np.repeat(np.arange(epochs), keys)))
-    selection = Selection(
-        shedder="key", column="k", time_column="t", length_us=1_000_000, limit_ppm=300_000
-    )
-    share = key.keep(rows, selection, seed=1).mask.reshape(epochs, keys).mean(axis=0)
+    shedder = Key(column="k", time_column="t", length_us=1_000_000, limit_ppm=300_000)
+    mask = shedder.keep(rows, share=0, seed=1, block=0).mask
+    share = mask.reshape(epochs, keys).mean(axis=0)
     assert share.min() > 0.15
     assert share.mean() == pytest.approx(0.3, abs=0.02)
 
 
 def test_both_sides_of_a_join_keep_the_same_keys_whatever_their_integer_type() -> None:
-    selection = Selection(
-        shedder="key", column="k", time_column="t", length_us=1_000_000, limit_ppm=500_000
-    )
+    shedder = Key(column="k", time_column="t", length_us=1_000_000, limit_ppm=500_000)
     keys = np.arange(1000)
     sides = [
         rows_of(k=pa.array(keys, kind), t=at(np.full(1000, 5.5)))
         for kind in (pa.int32(), pa.int64())
     ]
-    left, right = (key.keep(side, selection, seed=9).mask for side in sides)
+    left, right = (shedder.keep(side, share=0, seed=9, block=0).mask for side in sides)
     assert np.array_equal(left, right)
 
 
@@ -69,15 +65,15 @@ def test_text_keys_have_fixed_hashes_so_that_another_machine_agrees() -> None:
 def test_the_limit_is_the_place_of_the_first_key_that_does_not_fit() -> None:
     places = RNG.integers(0, PPM, 1000).repeat(50)
     for wanted in (-5, 0, 10, 12_345, 49_999):
-        limit = key.limit_ppm(places, wanted)
+        limit = fitting_limit_ppm(places, wanted)
         assert max(0, wanted) - 100 < (places < limit).sum() <= max(0, wanted)
         assert (places <= limit).sum() > wanted
-    assert key.limit_ppm(places, 50_000) == PPM
+    assert fitting_limit_ppm(places, 50_000) == PPM
 
 
 def test_the_least_useful_tuples_go_first() -> None:
     values = RNG.random(5000)
-    kept = utility.keep(rows_of(v=values), "v", 1200, seed=1, block=0)
+    kept = Utility(column="v").keep(rows_of(v=values), share=1200, seed=1, block=0)
     assert kept.tuples == 1200
     assert values[kept.mask].min() >= values[~kept.mask].max()
 
@@ -86,7 +82,7 @@ def test_ties_are_broken_by_lot_and_the_share_stays_exact() -> None:
     values = RNG.integers(0, 3, 6000).astype(float)
     counts = np.zeros(6000)
     for seed in range(200):
-        kept = utility.keep(rows_of(v=values), "v", 3000, seed=seed, block=4)
+        kept = Utility(column="v").keep(rows_of(v=values), share=3000, seed=seed, block=4)
         assert kept.tuples == 3000
         counts += kept.mask
     tied = counts[values == 1]
@@ -96,7 +92,8 @@ def test_ties_are_broken_by_lot_and_the_share_stays_exact() -> None:
 
 
 def test_a_missing_value_is_of_no_use() -> None:
-    kept = utility.keep(rows_of(v=pa.array([None, 1.0, 2.0])), "v", 2, seed=1, block=0)
+    rows = rows_of(v=pa.array([None, 1.0, 2.0]))
+    kept = Utility(column="v").keep(rows, share=2, seed=1, block=0)
     assert kept.mask.tolist() == [False, True, True]
 
 
@@ -123,52 +120,52 @@ def test_what_is_no_expression_is_refused_before_anything_runs(text: str) -> Non
 
 
 def test_a_window_keeps_its_fate_while_decisions_change() -> None:
-    selection = Selection(shedder="windows", column="t", length_us=1_000_000)
+    shedder = Windows(column="t", length_us=1_000_000)
     fates: dict[int, set[bool]] = {}
     for step in range(400):
         window = step // 4
         held = [Held(window=w, tuples=100) for w in (window - 1, window) if w >= 0]
-        selection = windows.decided(selection, held, int(PPM * (0.2 + 0.6 * (step % 7) / 7)), 3)
+        shedder = shedder.drawn(held, int(PPM * (0.2 + 0.6 * (step % 7) / 7)), 3)
         for h in held:
-            fates.setdefault(h.window, set()).add(dict(selection.windows)[h.window] > 0)
+            fates.setdefault(h.window, set()).add(dict(shedder.windows)[h.window] > 0)
     assert all(len(found) == 1 for found in fates.values())
     assert {next(iter(found)) for found in fates.values()} == {True, False}
 
 
 def test_a_late_window_that_nobody_saw_before_is_not_lost_for_that() -> None:
-    selection = Selection(shedder="windows", column="t", length_us=1_000_000)
+    shedder = Windows(column="t", length_us=1_000_000)
     for window in (10, 11, 8, 12):
-        selection = windows.decided(selection, [Held(window=window, tuples=50)], PPM, 1)
-        assert selection.kept_tuples == 50
-    full = [Held(window=w, tuples=1) for w in range(100, 100 + 2 * windows.REMEMBERED)]
-    selection = windows.decided(selection, full, PPM, 1)
-    assert {h.window for h in full} <= dict(selection.windows).keys()
-    selection = windows.decided(selection, [Held(window=999, tuples=1)], PPM, 1)
-    assert len(selection.windows) == windows.REMEMBERED
-    assert windows.decided(selection, [Held(window=9, tuples=50)], PPM, 1).kept_tuples == 0
+        shedder = shedder.drawn([Held(window=window, tuples=50)], PPM, 1)
+        assert shedder.kept_tuples == 50
+    full = [Held(window=w, tuples=1) for w in range(100, 100 + 2 * REMEMBERED)]
+    shedder = shedder.drawn(full, PPM, 1)
+    assert {h.window for h in full} <= dict(shedder.windows).keys()
+    shedder = shedder.drawn([Held(window=999, tuples=1)], PPM, 1)
+    assert len(shedder.windows) == REMEMBERED
+    assert shedder.drawn([Held(window=9, tuples=50)], PPM, 1).kept_tuples == 0
 
 
 def test_a_rows_window_is_spark_s_window() -> None:
-    selection = Selection(
-        shedder="windows", column="t", length_us=10_000_000, windows=((3, PPM), (5, PPM // 2))
-    )
+    shedder = Windows(column="t", length_us=10_000_000, windows=((3, PPM), (5, PPM // 2)))
     rows = rows_of(t=at(np.array([29.9, 30.0, 39.9, 40.0, 50.0])))
-    kept = windows.keep(rows, selection)
+    kept = shedder.keep(rows, share=0, seed=0, block=0)
     assert kept.mask.tolist() == [False, True, True, False, True]
     assert kept.weights.tolist() == [1.0, 1.0, 2.0]
 
 
 def test_a_kept_row_knows_since_when_every_window_stayed() -> None:
     fates = ((2, PPM), (3, 0), (4, PPM), (5, PPM // 2), (6, PPM))
-    selection = Selection(shedder="windows", column="t", length_us=10_000_000, windows=fates)
-    rows = rows_of(t=at(np.array([65.0, 41.0, 25.0, 59.9])))
-    assert (windows.kept_from_us(rows, selection) / 1e6).tolist() == [40.0, 40.0, 20.0, 40.0]
+    shedder = Windows(column="t", length_us=10_000_000, windows=fates)
+    rows = rows_of(t=at(np.array([65.0, 41.0, 33.0, 25.0, 59.9])))
+    kept = shedder.keep(rows, share=0, seed=0, block=0)
+    assert kept.kept_from_us is not None
+    assert (kept.kept_from_us / 1e6).tolist() == [40.0, 40.0, 20.0, 40.0]
 
 
 def test_strata_keep_something_of_every_group() -> None:
     groups = np.concatenate([np.zeros(15_000), np.repeat(np.arange(1, 60), 20)]).astype(int)
     RNG.shuffle(groups)
-    kept = strata.keep(rows_of(g=groups), "g", 1600, seed=1, block=0)
+    kept = Strata(column="g").keep(rows_of(g=groups), share=1600, seed=1, block=0)
     assert kept.tuples == 1600
     assert set(groups[kept.mask]) == set(groups)
     smallest = min(int((groups[kept.mask] == g).sum()) for g in range(1, 60))
@@ -177,7 +174,7 @@ def test_strata_keep_something_of_every_group() -> None:
 
 def test_strata_weights_add_up_to_each_group_exactly_where_it_is_certain() -> None:
     groups = np.minimum(RNG.zipf(1.3, 16_000), 40)
-    kept = strata.keep(rows_of(g=groups), "g", 2000, seed=2, block=1)
+    kept = Strata(column="g").keep(rows_of(g=groups), share=2000, seed=2, block=1)
     found = np.bincount(groups[kept.mask], weights=kept.weights, minlength=41)
     assert found == pytest.approx(np.bincount(groups, minlength=41))
 
@@ -188,7 +185,7 @@ def test_strata_with_more_groups_than_places_are_unbiased() -> None:
     assert len(set(groups)) > share
     total = np.zeros(2001)
     for seed in range(trials):
-        kept = strata.keep(rows_of(g=groups), "g", share, seed=seed, block=0)
+        kept = Strata(column="g").keep(rows_of(g=groups), share=share, seed=seed, block=0)
         assert kept.tuples == share
         total += np.bincount(groups[kept.mask], weights=kept.weights, minlength=2001)
     truth = np.bincount(groups, minlength=2001)

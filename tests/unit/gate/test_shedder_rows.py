@@ -11,8 +11,8 @@ from pyspark.sql.types import DoubleType, LongType, StructType, TimestampType
 
 from spillway.errors import SpillwayError
 from spillway.gate.offsets import decode
-from spillway.gate.shedders.blocks import kept_positions
 from spillway.gate.options import GateOptions
+from spillway.gate.shedders.blocks import kept_positions
 from spillway.hosts.spark.planner.planner import Planner
 from spillway.hosts.spark.worker.rows import Rows
 from spillway.hosts.spark.worker.slices import slices
@@ -71,11 +71,12 @@ def batches(options: dict[str, str], count: int = 5) -> Iterator[Any]:
         start, clock.at_s = end, clock.at_s + 1.037
 
 
-def rows_of(offset: Any, options: dict[str, str], parallelism: int) -> pa.Table:
+def rows_of(offset: Any, options: dict[str, str], parallelism: int) -> pa.Table | None:
     log = catalog.open_log({**options, **offset.pinned}, None)
     schema = StructType([*from_arrow_schema(log.columns()).fields])
     schema = schema.add("_arrival", TimestampType()).add("_weight", DoubleType())
-    rows = Rows(schema.add("_place", LongType()), "event_time")
+    schema = schema.add("_place", LongType()).add("_kept_from", TimestampType())
+    rows = Rows(schema, "event_time")
     parts = slices(offset, parallelism)
     found = [batch for part in parts for batch in rows.of(part, log)]
     return pa.Table.from_batches(found) if found else None
@@ -97,7 +98,7 @@ def test_workers_deliver_what_the_offset_says(shedder: str) -> None:
         assert len(kept) == offset.kept_tuples()
         again = rows_of(offset, options, 4)
         assert rows.equals(again.combine_chunks()) or rows.to_pylist() == again.to_pylist()
-        if shedder in ("uniform", "strata"):
+        if offset.rule.selection is None or not offset.rule.selection.no_sample:
             assert rows["_weight"].to_numpy().sum() == pytest.approx(offset.offered_tuples)
         delivered += len(kept)
     assert delivered > 10_000
@@ -119,6 +120,11 @@ def test_whole_windows_are_complete_over_many_batches() -> None:
     inner = (found > found[0]) & (found < found[-1])
     assert inner.sum() > 8
     assert set(counts[inner].tolist()) <= {8999, 9000, 9001}  # 30,000 a second, 0.3 s each
+    since = rows["_kept_from"].cast(pa.int64()).to_numpy() // 300_000
+    stayed = set(found.tolist())
+    for window, first in {*zip(windows.tolist(), since.tolist(), strict=True)}:
+        assert stayed.issuperset(range(first, window + 1))
+        assert first - 1 not in stayed
 
 
 def test_offsets_of_a_dry_run_keep_everything_whatever_the_shedder() -> None:

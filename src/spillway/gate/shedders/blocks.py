@@ -12,10 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spillway.gate.rules import Rule, Stretch, share_of
-from spillway.gate.shedders import key, strata, utility, windows
-from spillway.gate.shedders.expressions import columns_of
 from spillway.gate.shedders.kept import Kept
-from spillway.gate.shedders.selection import Selection
 from spillway.ports import Log, Span
 
 DATA_BLOCK = 16_384
@@ -38,24 +35,10 @@ def read_block(log: Log, span: Span) -> Any:
 
 def keep(rows: Any, span: Span, rule: Rule) -> Kept:
     """Which rows of a block stay. Unreadable positions shrink the share in proportion."""
-    selection = rule.selection
-    assert selection is not None
+    assert rule.selection is not None
     share = share_of(span.start, span.stop, rule.keep_ppm) * rows.num_rows // span.tuples
     block = span.start // DATA_BLOCK * 1009 + span.partition
-    if selection.shedder == "utility":
-        return utility.keep(rows, selection.column, share, rule.seed, block)
-    if selection.shedder == "strata":
-        return strata.keep(rows, selection.column, share, rule.seed, block)
-    if selection.shedder == "key":
-        return key.keep(rows, selection, rule.seed)
-    return windows.keep(rows, selection)
-
-
-def columns_read(selection: Selection) -> tuple[str, ...]:
-    """The columns that a shedder looks at."""
-    if selection.shedder == "utility":
-        return columns_of(selection.column)
-    return tuple(name for name in (selection.column, selection.time_column) if name)
+    return rule.selection.keep(rows, share=share, seed=rule.seed, block=block)
 
 
 def kept_positions(stretch: Stretch, rule: Rule, log: Log) -> npt.NDArray[np.int64]:

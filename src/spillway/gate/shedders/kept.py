@@ -12,6 +12,7 @@ class Kept:
 
     mask: npt.NDArray[np.bool]
     weights: npt.NDArray[np.float64]
+    kept_from_us: npt.NDArray[np.int64] | None = None  # whole windows: since when none has gone
 
     @property
     def tuples(self) -> int:

@@ -6,7 +6,9 @@ than places, the lower bound falls and chance decides. Allotments are rounded by
 sampling (their sum stays exact, their mean is right), and a simple random sample fills them.
 """
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,29 +17,47 @@ import pyarrow.compute as pc
 
 from spillway.gate.shedders.hashing import salted
 from spillway.gate.shedders.kept import Kept
+from spillway.gate.shedders.shedder import Option, Shedder
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
 
 
-def keep(rows: Any, column: str, share: int, seed: int, block: int) -> Kept:
-    """Exactly `share` rows; weight 1 / inclusion probability, n / k where a group is certain."""
-    group, sizes = _groups(rows.column(column))
-    count = len(group)
-    if share >= count:
-        return Kept(mask=np.ones(count, dtype=bool), weights=np.ones(count))
-    if share <= 0:
-        return Kept(mask=np.zeros(count, dtype=bool), weights=np.empty(0))
-    allotted = allotment(sizes, share)
-    kept = _rounded(allotted, share, _unit(seed, block))
-    lots = salted(np.arange(count, dtype=np.uint64), seed, block)
-    order = np.argsort(group.astype(np.uint64) << np.uint64(50) | lots >> np.uint64(14))
-    first = np.cumsum(sizes) - sizes
-    rank = np.empty(count, dtype=np.int64)
-    rank[order] = np.arange(count) - first[group[order]]
-    mask = rank < kept[group]
-    expected = np.where(allotted >= 1.0, np.maximum(kept, 1), allotted)
-    return Kept(mask=mask, weights=(sizes / expected)[group[mask]])
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Strata(Shedder):
+    name: ClassVar[str] = "strata"
+    options: ClassVar[Mapping[str, Option]] = {
+        "key": Option(meaning="column whose values make the groups", example="symbol")
+    }
+
+    column: str
+
+    @classmethod
+    def asked(cls, options: Mapping[str, str], event_time: str | None) -> "Strata":
+        return cls(column=options["key"])
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    def keep(self, rows: Any, *, share: int, seed: int, block: int) -> Kept:
+        """Exactly `share` rows. Weights are 1 / inclusion probability: n / k in a sure group."""
+        group, sizes = _groups(rows.column(self.column))
+        count = len(group)
+        if share >= count:
+            return Kept(mask=np.ones(count, dtype=bool), weights=np.ones(count))
+        if share <= 0:
+            return Kept(mask=np.zeros(count, dtype=bool), weights=np.empty(0))
+        allotted = allotment(sizes, share)
+        kept = _rounded(allotted, share, _unit(seed, block))
+        lots = salted(np.arange(count, dtype=np.uint64), seed, block)
+        order = np.argsort(group.astype(np.uint64) << np.uint64(50) | lots >> np.uint64(14))
+        first = np.cumsum(sizes) - sizes
+        rank = np.empty(count, dtype=np.int64)
+        rank[order] = np.arange(count) - first[group[order]]
+        mask = rank < kept[group]
+        expected = np.where(allotted >= 1.0, np.maximum(kept, 1), allotted)
+        return Kept(mask=mask, weights=(sizes / expected)[group[mask]])
 
 
 def _groups(column: Any) -> tuple[Counts, Counts]:

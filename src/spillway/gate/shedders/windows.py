@@ -7,52 +7,21 @@ but not kept so far, and `size` what a window holds: noise-shaped, so that the l
 decision to within about one window, and a window's chance given the past is known.
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from spillway.errors import SpillwayError
 from spillway.gate.sampling import PPM
 from spillway.gate.shedders.hashing import Indexes, microseconds, places_ppm, salted
 from spillway.gate.shedders.kept import Kept
-from spillway.gate.shedders.selection import Selection
+from spillway.gate.shedders.shedder import Batch, Option, Shedder, WholeWindows, asked_us
 
 REMEMBERED = 128  # decided windows; what comes still later for older ones is gone
-
-
-def keep(rows: Any, selection: Selection) -> Kept:
-    chances = dict(selection.windows)
-    found, null = numbers(rows, selection)
-    distinct, inverse = np.unique(found, return_inverse=True)
-    chance = np.array([chances.get(int(window), 0) for window in distinct])[inverse]
-    mask: npt.NDArray[np.bool] = (chance > 0) & ~null
-    return Kept(mask=mask, weights=PPM / chance[mask].astype(np.float64))
-
-
-def numbers(rows: Any, selection: Selection) -> tuple[Indexes, npt.NDArray[np.bool]]:
-    """Each row's window, counted from 1970 as Spark does, and where there is no event time."""
-    times_us, null = microseconds(rows.column(selection.column))
-    return times_us // selection.length_us, null
-
-
-def kept_from_us(rows: Any, selection: Selection) -> Indexes:
-    """For rows that stay: since when no window has gone, up to their own.
-
-    A longer window of the query that ends in theirs is complete if it begins no earlier.
-    """
-    found, _ = numbers(rows, selection)
-    distinct, inverse = np.unique(found, return_inverse=True)
-    stay = {window for window, chance_ppm in selection.windows if chance_ppm > 0}
-    first = np.array([_first_of_run(int(window), stay) for window in distinct], dtype=np.int64)
-    return first[inverse] * selection.length_us
-
-
-def _first_of_run(window: int, stay: set[int]) -> int:
-    while window - 1 in stay:
-        window -= 1
-    return window
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -63,27 +32,106 @@ class Held:
     tuples: int
 
 
-def decided(selection: Selection, held: Iterable[Held], keep_ppm: int, seed: int) -> Selection:
-    """The selection for the next batch: fates of windows that are new, counts of what stays."""
-    fates = dict(selection.windows)
-    oldest = min(fates) if len(fates) >= REMEMBERED else None
-    owed, kept = float(selection.owed_tuples), 0
-    ordered = sorted(held, key=lambda h: h.window)
-    size = max([selection.window_tuples, *(h.tuples for h in ordered)], default=1)
-    for h in ordered:
-        if h.window not in fates and (oldest is None or h.window > oldest):
-            chance = PPM if keep_ppm == PPM else _chance_ppm(keep_ppm, owed, size)
-            fates[h.window] = chance if _lot_ppm(h.window, seed) < chance else 0
-        stays = h.tuples if fates.get(h.window, 0) > 0 else 0
-        kept += stays
-        owed += h.tuples * keep_ppm / PPM - stays
-    return replace(
-        selection,
-        windows=_remembered(fates, ordered),
-        window_tuples=_typical(selection, ordered, size),
-        kept_tuples=kept,
-        owed_tuples=round(max(-2.0 * size, min(2.0 * size, owed))),
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Windows(Shedder):
+    name: ClassVar[str] = "windows"
+    options: ClassVar[Mapping[str, Option]] = {
+        "window": Option(meaning="length of the query's tumbling window", example="10s")
+    }
+    no_sample: ClassVar[str] = (
+        "the windows that remain are complete: their results are exact as they are"
     )
+
+    column: str  # the event time
+    length_us: int
+    windows: tuple[tuple[int, int], ...] = ()  # decided windows and their chance in ppm; 0: gone
+    window_tuples: int = 0  # what a window holds, about
+    kept_tuples: int = 0
+    owed_tuples: int = 0  # decided minus kept, of all batches so far
+
+    @classmethod
+    def asked(cls, options: Mapping[str, str], event_time: str | None) -> "Windows":
+        if event_time is None:
+            raise SpillwayError(
+                "shedder 'windows' needs the event time: name its column with option 'heartbeat'"
+                " (event_time in a flow file)"
+            )
+        return cls(column=event_time, length_us=asked_us(options, "window"))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    @property
+    def whole_windows(self) -> WholeWindows:
+        return WholeWindows(column=self.column, length_us=self.length_us)
+
+    def keep(self, rows: Any, *, share: int, seed: int, block: int) -> Kept:
+        chances, since = dict(self.windows), _since(self.windows)
+        found, null = self._numbers(rows)
+        distinct, inverse = np.unique(found, return_inverse=True)
+        chance = np.array([chances.get(int(window), 0) for window in distinct])[inverse]
+        mask: npt.NDArray[np.bool] = (chance > 0) & ~null
+        first = np.array([since.get(int(window), 0) for window in distinct], dtype=np.int64)
+        return Kept(
+            mask=mask,
+            weights=PPM / chance[mask].astype(np.float64),
+            kept_from_us=(first * self.length_us)[inverse[mask]],
+        )
+
+    def _numbers(self, rows: Any) -> tuple[Indexes, npt.NDArray[np.bool]]:
+        """Each row's window, counted from 1970 as Spark does, and where there is no event time."""
+        times_us, null = microseconds(rows.column(self.column))
+        return times_us // self.length_us, null
+
+    def decided(self, batch: Batch) -> "Windows":
+        counts: Counter[int] = Counter()
+        for rows in batch.blocks:
+            found, null = self._numbers(rows)
+            numbers, tuples = np.unique(found[~null], return_counts=True)
+            counts.update(dict(zip(numbers.tolist(), tuples.tolist(), strict=True)))
+        held = [Held(window=window, tuples=tuples) for window, tuples in counts.items()]
+        return self.drawn(held, batch.keep_ppm, batch.seed)
+
+    def drawn(self, held: Iterable[Held], keep_ppm: int, seed: int) -> "Windows":
+        """With fates for the windows that are new, and counts of what stays."""
+        fates = dict(self.windows)
+        oldest = min(fates) if len(fates) >= REMEMBERED else None
+        owed, kept = float(self.owed_tuples), 0
+        ordered = sorted(held, key=lambda h: h.window)
+        size = max([self.window_tuples, *(h.tuples for h in ordered)], default=1)
+        for h in ordered:
+            if h.window not in fates and (oldest is None or h.window > oldest):
+                chance = PPM if keep_ppm == PPM else _chance_ppm(keep_ppm, owed, size)
+                fates[h.window] = chance if _lot_ppm(h.window, seed) < chance else 0
+            stays = h.tuples if fates.get(h.window, 0) > 0 else 0
+            kept += stays
+            owed += h.tuples * keep_ppm / PPM - stays
+        return replace(
+            self,
+            windows=_remembered(fates, ordered),
+            window_tuples=self._typical(ordered, size),
+            kept_tuples=kept,
+            owed_tuples=round(max(-2.0 * size, min(2.0 * size, owed))),
+        )
+
+    def _typical(self, held: list[Held], size: int) -> int:
+        """Follows a growing stream at once, a shrinking one slowly; a window may span batches."""
+        if not held:
+            return self.window_tuples
+        return max(self.window_tuples * 15 // 16, size if len(held) > 1 else held[0].tuples, 1)
+
+
+def _since(fates: Iterable[tuple[int, int]]) -> dict[int, int]:
+    """For every window that stays: since which one none has gone.
+
+    A longer window of the query that ends in it is complete if it begins no earlier.
+    """
+    first: dict[int, int] = {}
+    for window, chance_ppm in sorted(fates):
+        if chance_ppm > 0:
+            first[window] = first.get(window - 1, window)
+    return first
 
 
 def _remembered(fates: dict[int, int], held: list[Held]) -> tuple[tuple[int, int], ...]:
@@ -100,10 +148,3 @@ def _chance_ppm(keep_ppm: int, owed: float, size: int) -> int:
 
 def _lot_ppm(window: int, seed: int) -> int:
     return int(places_ppm(salted(np.array([window], dtype=np.int64).astype(np.uint64), seed))[0])
-
-
-def _typical(selection: Selection, held: list[Held], size: int) -> int:
-    """Follows a growing stream at once and a shrinking one slowly; a window may span batches."""
-    if not held:
-        return selection.window_tuples
-    return max(selection.window_tuples * 15 // 16, size if len(held) > 1 else held[0].tuples, 1)

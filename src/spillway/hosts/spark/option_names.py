@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 
 from spillway.errors import SpillwayError
+from spillway.gate.shedders.catalog import meanings, names
 from spillway.logs import catalog
 
 MEANINGS: Mapping[str, str] = {
@@ -12,11 +13,8 @@ MEANINGS: Mapping[str, str] = {
     "manager.NAME": "a number that the load manager takes, such as manager.keep_fraction",
     "period": "control period of the period laws; default 1s",
     "policy": "which tuples go: uniform (default) or fresh",
-    "shedder": "uniform (default), key, utility, windows or strata",
-    "key": "column of the keys that stay or go as a whole (key), or of the groups (strata)",
-    "utility": "shedder utility: expression over columns; the tuples of least value go first",
-    "window": "shedder windows: length of the query's tumbling window of event time",
-    "epoch": "shedder key: how long the same keys stay; default 1m",
+    "shedder": f"how tuples are chosen: one of {', '.join(names())}; default uniform",
+    **meanings(),
     "min_keep": "never keep less than this fraction of what a batch consumes; 0 to 1, default 0",
     "dry_run": "decide and record, drop nothing; default false",
     "weight": "add column _weight, 1 / the chance that the tuple was kept; default false",

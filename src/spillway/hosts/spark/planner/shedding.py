@@ -7,9 +7,8 @@ import pyarrow as pa
 from spillway.errors import unknown_name
 from spillway.gate.offsets import Offset
 from spillway.gate.sampling import PPM
-from spillway.gate.shedders.blocks import columns_read
 from spillway.gate.shedders.planned import selected
-from spillway.gate.shedders.selection import Selection
+from spillway.gate.shedders.shedder import Shedder
 from spillway.logs import catalog
 from spillway.ports import Log
 
@@ -18,13 +17,13 @@ _ARRIVAL = "_arrival"  # every log delivers it
 
 class Shedding:
     def __init__(
-        self, selection: Selection, options: Mapping[str, str], columns: pa.Schema | Log
+        self, selection: Shedder, options: Mapping[str, str], columns: pa.Schema | Log
     ) -> None:
         schema = columns if isinstance(columns, pa.Schema) else columns.columns()
-        wanted = [name for name in columns_read(selection) if name != _ARRIVAL]
+        wanted = [name for name in selection.columns if name != _ARRIVAL]
         for name in wanted:
             if name not in schema.names:
-                raise unknown_name(f"column of shedder '{selection.shedder}'", name, schema.names)
+                raise unknown_name(f"column of shedder '{selection.name}'", name, schema.names)
         self._selection = selection
         self._log = catalog.open_log(options, pa.schema([schema.field(name) for name in wanted]))
 
@@ -35,7 +34,5 @@ class Shedding:
 
     def share(self, offset: Offset, share: float) -> float:
         """What the other gates of a join follow: the limit, so that they keep the same keys."""
-        selection = offset.rule.selection
-        if selection is None or selection.shedder != "key":
-            return share
-        return selection.limit_ppm / PPM
+        keys = offset.rule.selection.whole_keys if offset.rule.selection else None
+        return share if keys is None else keys.limit_ppm / PPM

@@ -24,7 +24,6 @@ from spillway.gate.options import GateOptions
 from spillway.gate.rules import Stretch
 from spillway.gate.sampling import AT_ONCE, positions_at_once
 from spillway.gate.shedders.blocks import keep, read_block, spans
-from spillway.gate.shedders.windows import kept_from_us
 from spillway.hosts.spark.worker.slices import Slice
 from spillway.logs import catalog
 from spillway.ports import Log, Span
@@ -104,8 +103,6 @@ class Rows:
 
     def _selected(self, part: Slice, log: Log) -> Iterator[pa.RecordBatch]:
         """Block by block: a block is read whole, and what it holds decides."""
-        selection = part.rule.selection
-        assert selection is not None
         for stretch in part.stretches:
             for span in spans(stretch):
                 rows = read_block(log, span)
@@ -117,9 +114,9 @@ class Rows:
                     PLACE: self._places(part, span, np.flatnonzero(kept.mask) + span.start),
                     WEIGHT: part.weight * kept.weights,
                 }
+                if kept.kept_from_us is not None:
+                    ours[KEPT_FROM] = kept.kept_from_us
                 for batch in rows.filter(pa.array(kept.mask)).combine_chunks().to_batches():
-                    if KEPT_FROM in self._schema.names:
-                        ours[KEPT_FROM] = kept_from_us(batch, selection)
                     yield self._shaped(batch, part, ours)
 
     def beat(self, part: Slice, log: Log) -> Iterator[pa.RecordBatch]:

@@ -1,14 +1,14 @@
 """What a decision means for the tuples that wait at a gate."""
 
 import numpy as np
+from spillway.hosts.spark.planner.deciding import Choice, Decider
 
 from spillway.clock import ManualClock
 from spillway.gate.arrivals import Arrivals
 from spillway.gate.offsets import Offset
+from spillway.gate.options import GateOptions
 from spillway.gate.rules import Rule
 from spillway.hosts.spark.driver.channel import GateReport
-from spillway.gate.options import GateOptions
-from spillway.hosts.spark.planner.deciding import Choice, Decider
 from spillway.model import BatchRecord
 from spillway.ports import ArrivalCurve, Span
 

@@ -1,5 +1,4 @@
 import pytest
-
 from spillway.hosts.spark.planner.kept_share import KeptShare
 
 

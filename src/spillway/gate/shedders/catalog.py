@@ -1,0 +1,97 @@
+"""Every shedder by name, as options ask for it and as offsets hold it.
+
+`uniform` is the absence of one: it looks at positions alone, and so does the gate without a
+shedder (gate/sampling.py). An offset says nothing about it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from types import MappingProxyType
+from typing import Any
+
+from spillway.errors import SpillwayError, unknown_name
+from spillway.gate.sampling import PPM
+from spillway.gate.shedders.key import Key
+from spillway.gate.shedders.shedder import Shedder
+from spillway.gate.shedders.strata import Strata
+from spillway.gate.shedders.utility import Utility
+from spillway.gate.shedders.windows import Windows
+
+_EVERY: tuple[type[Shedder], ...] = (
+    Key,
+    Utility,
+    Windows,
+    Strata,
+)
+SHEDDERS: Mapping[str, type[Shedder]] = MappingProxyType({one.name: one for one in _EVERY})
+UNIFORM = "uniform"
+
+# Format 1 of the offset writes these for every shedder, whether it has them or not.
+_ALWAYS: Mapping[str, Any] = {
+    "column": "",
+    "time_column": "",
+    "length_us": 0,
+    "limit_ppm": PPM,
+    "windows": (),
+    "window_tuples": 0,
+    "kept_tuples": 0,
+    "owed_tuples": 0,
+}
+
+
+def names() -> tuple[str, ...]:
+    return (UNIFORM, *SHEDDERS)
+
+
+def meanings() -> dict[str, str]:
+    """The options of all shedders and what each of these takes them for."""
+    found: dict[str, list[str]] = {}
+    for name, shedder in SHEDDERS.items():
+        for option, about in shedder.options.items():
+            default = f"; default {about.default}" if about.default else ""
+            found.setdefault(option, []).append(f"shedder {name}: {about.meaning}{default}")
+    return {option: "; ".join(texts) for option, texts in found.items()}
+
+
+def asked_shedder(options: Mapping[str, str], event_time: str | None) -> Shedder | None:
+    """The shedder that a gate's options ask for; None for a uniform sample."""
+    name = options.get("shedder", UNIFORM)
+    if name not in names():
+        raise unknown_name("shedder", name, names())
+    if name == UNIFORM:
+        return None
+    given: dict[str, str] = {}
+    for option, about in SHEDDERS[name].options.items():
+        value = options.get(option, about.default)
+        if not value:
+            raise SpillwayError(
+                f"shedder '{name}' needs option '{option}': {about.meaning}, such as"
+                f" '{about.example}'"
+            )
+        given[option] = value
+    return SHEDDERS[name].asked(given, event_time)
+
+
+def encode_selection(selection: Shedder) -> dict[str, Any]:
+    """Integers, strings and lists of them."""
+    own = {field.name: getattr(selection, field.name) for field in fields(selection)}
+    parts = {name: _as_list(part) for name, part in {**_ALWAYS, **own}.items()}
+    return {"shedder": selection.name, **parts}
+
+
+def decode_selection(value: Mapping[str, Any]) -> Shedder:
+    if value["shedder"] not in SHEDDERS:
+        raise ValueError(f"unknown shedder {value['shedder']}")
+    shedder = SHEDDERS[value["shedder"]]
+    own = {field.name for field in fields(shedder)}
+    if unknown := value.keys() - own - _ALWAYS.keys() - {"shedder"}:
+        raise ValueError(f"shedder {shedder.name} has no {', '.join(sorted(unknown))}")
+    return shedder(**{name: _as_tuple(part) for name, part in value.items() if name in own})
+
+
+def _as_list(part: Any) -> Any:
+    return [_as_list(inner) for inner in part] if isinstance(part, tuple) else part
+
+
+def _as_tuple(part: Any) -> Any:
+    return tuple(_as_tuple(inner) for inner in part) if isinstance(part, list) else part
