@@ -7,7 +7,7 @@ from gates import Place, gate, wait_until
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from spillway.hosts.spark.driver.watermarks import with_watermark
+from spillway.hosts.spark.driver.gates import with_watermark
 
 pytestmark = pytest.mark.spark
 

@@ -10,7 +10,7 @@ from gates import wait_until
 from pyspark.sql import SparkSession
 
 from spillway.gate.offsets import decode
-from spillway.hosts.spark.driver.monitor import BatchProgress, ProgressMonitor
+from spillway.hosts.spark.driver.progress import BatchProgress, ProgressMonitor
 from spillway_lab.benchmarks.probed_gate import LIKE, ProbedRows
 from spillway_lab.benchmarks.probed_run import read_turns
 

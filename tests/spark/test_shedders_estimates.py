@@ -14,7 +14,7 @@ from spillway.estimates.estimates import estimated
 from spillway.estimates.numbers import distinct, estimates, sums
 from spillway.gate.shedders.blocks import read_block
 from spillway.gate.shedders.key import Key
-from spillway.hosts.spark.driver.watermarks import with_watermark
+from spillway.hosts.spark.driver.gates import with_watermark
 from spillway.logs import catalog
 from spillway.ports import Span
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from spillway.estimates.whole_windows import with_whole_windows
 from spillway.gate.shedders.blocks import read_block
 from spillway.gate.shedders.shedder import WholeWindows
-from spillway.hosts.spark.driver.watermarks import with_watermark
+from spillway.hosts.spark.driver.gates import with_watermark
 from spillway.logs import catalog
 from spillway.ports import Span
 

@@ -13,7 +13,6 @@ from pydantic_core import ErrorDetails
 from spillway.errors import SpillwayError, unknown_name
 from spillway.flow.flow import Flow, Part, Query, Stream
 from spillway.hosts.spark.option_names import require_known
-from spillway.load.laws import LAWS
 from spillway.templates.instances import template_of
 
 Location = tuple[str | int, ...]
@@ -137,10 +136,6 @@ def problems_of(flow: Flow) -> Iterator[tuple[Location, str]]:
             yield ("queries", name, "class"), f"queries.{name}.class: {problem}"
     for name, stream in flow.streams.items():
         yield from _option_problems(name, stream)
-    for name, service_class in flow.classes.items():
-        if service_class.manager not in LAWS:
-            problem = unknown_name("load manager", service_class.manager, LAWS)
-            yield ("classes", name, "manager"), f"classes.{name}.manager: {problem}"
 
 
 def _option_problems(name: str, stream: Stream) -> Iterator[tuple[Location, str]]:

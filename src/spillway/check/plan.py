@@ -36,7 +36,7 @@ class FlowPlan:
             for name, s in flow.streams.items()
         ]
         classes = [
-            (name, c.priority, f"{self.quotas[name]:.0%}", c.delay, c.manager)
+            (name, c.priority, f"{self.quotas[name]:.0%}", c.delay, c.law[0])
             for name, c in flow.classes.items()
         ]
         queries = [

@@ -76,8 +76,8 @@ def need(query: QueryLoad, target: Target) -> float:
 def turns(queries: Mapping[str, QueryLoad], target: Target, capacity: float) -> Mapping[str, float]:
     """A class's capacity divided over its queries by need, so that they lose alike.
 
-    Nobody gets more than it can use; what that leaves goes to the others. While all needs fit, none has
-    to be held back: then each may use what it can.
+    Nobody gets more than it can use; what that leaves goes to the others. While all needs fit,
+    none has to be held back: then each may use what it can.
     """
     needs = {name: need(query, target) for name, query in queries.items()}
     if sum(needs.values()) <= capacity:

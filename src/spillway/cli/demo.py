@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from spillway.gate.ledger import Audit
-    from spillway.hosts.spark.driver.delays import DeliveredBatch
+    from spillway.hosts.spark.driver.progress import DeliveredBatch
 
 WARM_S, OVERLOAD_S, CALM_S = 35, 40, 15
 LOW_PER_S, HIGH_PER_S = 500_000, 20_000_000

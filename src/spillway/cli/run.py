@@ -112,12 +112,12 @@ def _live_table(application: "Application") -> RichTable:
 
 
 def _rows(application: "Application", recent_s: float) -> list[tuple[str, ...]]:
-    from spillway.hosts.spark.driver.delays import summarise as delays
+    from spillway.hosts.spark.driver.progress import summarise as delays
 
     now_s = time.time()
     rows: list[tuple[str, ...]] = []
     for name, query in application.flow.queries.items():
-        target = application.plant.classes[query.class_name].target
+        target = application.target(query.class_name)
         recent = [
             b
             for b in list(application.batches)
@@ -152,13 +152,13 @@ def statistic_of(seen: Any, target: Target) -> float:
 
 def summarise(application: "Application") -> dict[str, Any]:
     """What the whole run delivered, per query; `settled`: without the first WARM_UP_S."""
-    from spillway.hosts.spark.driver.delays import summarise as delays
+    from spillway.hosts.spark.driver.progress import summarise as delays
 
     queries: dict[str, Any] = {}
     every = list(application.batches)
     warm_s = min((b.ended_s - b.duration_s for b in every), default=0.0) + WARM_UP_S
     for name, query in application.flow.queries.items():
-        target = application.plant.classes[query.class_name].target
+        target = application.target(query.class_name)
         batches = [b for b in every if b.gate.startswith(f"{name}/")]
         seen = delays(batches, target.delay_s)
         settled = delays([b for b in batches if b.ended_s > warm_s], target.delay_s)

@@ -19,7 +19,7 @@ from spillway.gate.offsets import decode, is_sentinel
 from spillway.gate.roadmap import Inflow, Part
 from spillway.gate.rules import seen_tuples
 from spillway.gate.split import Split
-from spillway.hosts.spark.driver.monitor import BatchProgress
+from spillway.hosts.spark.driver.progress import BatchProgress
 
 
 @dataclass(frozen=True, kw_only=True)

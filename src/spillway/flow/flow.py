@@ -4,12 +4,20 @@ Every option is declared here once, with unit, default and range; the JSON Schem
 the reference in docs/ are made from these declarations.
 """
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
 
 from spillway.errors import SpillwayError
 from spillway.gate.shedders import catalog
+from spillway.load import laws
 from spillway.model import Target, parse_duration_s
 
 Scalar = str | int | float | bool
@@ -100,10 +108,36 @@ class ServiceClass(Part):
 
     delay: TargetText = Field(description="delay target with its statistic: '2s' or 'p99 2s'")
     priority: int = Field(1, ge=1, le=1000, description="share of the machine, relative to others")
-    manager: str = Field("predictive", description="the load manager of the class")
+    manager: str | dict[str, Any] = Field(
+        "predictive",
+        description="the load manager: its name, or {law: name} with values for its parameters",
+    )
     lend: float = Field(
         1.0, ge=0.0, le=1.0, description="the largest part of its share that the class lends"
     )
+
+    @field_validator("manager")
+    @classmethod
+    def _known(cls, value: str | dict[str, Any]) -> str | dict[str, Any]:
+        try:
+            law, settings = _law(value)
+            laws.checked(law, settings)
+        except SpillwayError as error:
+            raise ValueError(str(error)) from None
+        return value
+
+    @property
+    def law(self) -> tuple[str, dict[str, Any]]:
+        """The load manager's name and what its parameters were given."""
+        return _law(self.manager)
+
+
+def _law(manager: str | dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    if isinstance(manager, str):
+        return manager, {}
+    if not isinstance(manager.get("law"), str):
+        raise SpillwayError("a manager with parameters names its law: {law: ctrl, headroom: 0.9}")
+    return manager["law"], {key: value for key, value in manager.items() if key != "law"}
 
 
 class ConsoleSink(Part):

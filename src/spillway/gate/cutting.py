@@ -47,6 +47,8 @@ class Terms:
         if self.entry is not None and given.reach_tuples < own.tuples:
             came = self.entry.of(own, given.reach_tuples)
             given = replace(given, fraction=max(came, self.options.min_keep))
+        if self.options.policy == "fresh" and self.options.joint is None:
+            given = freshest(given)
         return Given(cut=given, share=share, bounded=bounded)
 
     @property

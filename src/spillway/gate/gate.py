@@ -79,7 +79,7 @@ class Gate:
             self._completed_tuples = previous.totals.admitted
 
     def query(self, previous: Offset) -> str:
-        return self.options.joint or previous.gate
+        return self.options.query or self.options.joint or previous.gate
 
     def ended(self, parts: Sequence[Part], *, duration_s: float | None, ended_s: float) -> None:
         """A batch has ended, with these parts of the query's gates in it, its own first.

@@ -21,7 +21,7 @@ NEVER_UNREAD = 1e-6  # a min_keep with which no range is skipped unread
 class GateOptions:
     target: Target = field(default_factory=lambda: Target(delay_s=2.0))
     manager: str = "predictive"
-    law_parameters: Mapping[str, float] = field(default_factory=dict)
+    law_parameters: Mapping[str, object] = field(default_factory=dict)
     period_s: float = 1.0
     policy: Policy = "uniform"
     min_keep: float = 0.0
@@ -50,6 +50,7 @@ class GateOptions:
     channel: str | None = None
     class_name: str = "default"
     gate: str | None = None
+    query: str | None = None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> "GateOptions":
@@ -116,6 +117,7 @@ class GateOptions:
             channel=given.get("channel"),
             class_name=given.get("class", "default"),
             gate=given.get("gate"),
+            query=given.get("query"),
         )
 
 
@@ -133,6 +135,6 @@ def _default_ledger(checkpoint: str | None) -> str | None:
     return os.path.join(checkpoint, "spillway", "ledger.jsonl")
 
 
-def _law_parameters(given: Mapping[str, str]) -> dict[str, float]:
+def _law_parameters(given: Mapping[str, str]) -> dict[str, str]:
     names = [name for name in given if name.startswith("manager.")]
-    return {name.removeprefix("manager."): typed.number(given, name, 0.0) for name in names}
+    return {name.removeprefix("manager."): given[name] for name in names}

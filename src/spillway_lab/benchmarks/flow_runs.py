@@ -12,8 +12,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from spillway.flow.flow import Flow
-from spillway.hosts.spark.driver.application import Application, Folder
-from spillway.hosts.spark.driver.delays import DeliveredBatch, summarise
+from spillway.hosts.spark.driver.application import Application
+from spillway.hosts.spark.driver.folder import Folder
+from spillway.hosts.spark.driver.progress import DeliveredBatch, summarise
 from spillway.hosts.spark.session.pools import session_for
 from spillway.hosts.spark.session.session import open_session
 
@@ -80,7 +81,7 @@ class ClassFigures:
 def figures_of(
     application: Application, class_name: str, from_s: float, to_s: float
 ) -> ClassFigures:
-    target_s = application.plant.classes[class_name].target.delay_s
+    target_s = application.target(class_name).delay_s
     batches = batches_of(application, class_name, from_s, to_s)
     seen = summarise(batches, target_s)
     offered = sum(batch.offered_tuples for batch in batches)

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spillway.hosts.spark.driver.delays import DeliveredBatch, delivered, summarise
-from spillway.hosts.spark.driver.monitor import BatchProgress
-from spillway.load.laws import EVERY_BATCH
+from spillway.hosts.spark.driver.progress import BatchProgress, DeliveredBatch, delivered, summarise
+from spillway.load import laws
 from spillway.model import Target
 from spillway_lab.benchmarks.spark_runs import Bench, Shape, Source
 
@@ -32,7 +31,7 @@ class Sample:
 
 def settle_s(law: str) -> float:
     """How long a law runs before it is measured."""
-    return SETTLE_S if law in EVERY_BATCH else PERIOD_LAW_SETTLE_S
+    return SETTLE_S if laws.find(law).cadence == "batch" else PERIOD_LAW_SETTLE_S
 
 
 def sample(bench: Bench, source: Source, shape: Shape, spans_s: tuple[float, float]) -> Sample:

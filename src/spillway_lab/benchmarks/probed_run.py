@@ -11,8 +11,7 @@ from scipy.optimize import nnls
 
 from spillway.gate.offsets import decode
 from spillway.gate.sampling import count_kept
-from spillway.hosts.spark.driver.delays import delivered
-from spillway.hosts.spark.driver.monitor import BatchProgress
+from spillway.hosts.spark.driver.progress import BatchProgress, delivered
 from spillway.model import Target
 from spillway_lab.benchmarks.calibration import SHARES, Calibration
 from spillway_lab.benchmarks.overload_run import Sample

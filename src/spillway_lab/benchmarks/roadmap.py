@@ -6,12 +6,14 @@ takes what its loss/gain ratios say.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from spillway.gate.roadmap import Drops, Inflow, Part, locations, roadmap
 from spillway.model import Decision, KeepFraction, Measurement, Target
+from spillway.options import Option
+from spillway.ports import Cadence
 from spillway.report import Table
 from spillway_lab.benchmarks.registry import Benchmark, BenchReport, BenchSetup
 from spillway_lab.benchmarks.roadmap_spark import TARGET, run_spark
@@ -31,6 +33,10 @@ UNIT_S = 1.0 / CAPACITY_PER_S / _UNITS
 
 class Held:
     """One fraction for the whole run, decided before it; counts the pipeline time it was given."""
+
+    cadence: ClassVar[Cadence] = "period"
+    adapts: ClassVar[bool] = False
+    parameters: ClassVar[tuple[Option, ...]] = ()
 
     def __init__(self, fraction: float) -> None:
         self.decision = Decision(action=KeepFraction(fraction=fraction), reason="decided before")

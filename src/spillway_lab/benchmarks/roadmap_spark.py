@@ -9,8 +9,7 @@ from pyspark.sql import DataFrame
 from spillway.costs.by_query import QueryCosts, SeenBatch, fit_query_costs, seen_batch
 from spillway.gate.masks import COLUMN, predicate
 from spillway.gate.roadmap import Roadmap, load_of, roadmap
-from spillway.hosts.spark.driver.delays import delivered, summarise
-from spillway.hosts.spark.driver.monitor import BatchProgress
+from spillway.hosts.spark.driver.progress import BatchProgress, delivered, summarise
 from spillway.model import Target
 from spillway_lab.benchmarks.registry import BenchSetup
 from spillway_lab.benchmarks.spark_runs import Bench, gate

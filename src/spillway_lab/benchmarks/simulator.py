@@ -14,9 +14,8 @@ from spillway.load import laws
 from spillway.model import Target
 from spillway.report import Table
 from spillway_lab.benchmarks.registry import Benchmark, BenchReport, BenchSetup
-from spillway_lab.engine.batches import Query
 from spillway_lab.engine.engine import NetworkPlant
-from spillway_lab.engine.microbatch import MicroBatchPlant
+from spillway_lab.engine.microbatch import MicroBatchPlant, Query
 from spillway_lab.engine.networks import Setting, make_setting
 from spillway_lab.engine.run import simulate
 from spillway_lab.engine.statistics import Floats

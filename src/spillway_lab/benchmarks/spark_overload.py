@@ -5,11 +5,12 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from spillway.hosts.spark.driver.delays import AGE_SHARES, DeliveredBatch
-from spillway.hosts.spark.driver.monitor import BatchProgress
+import numpy as np
+
+from spillway.hosts.spark.driver.progress import BatchProgress, DeliveredBatch
 from spillway.load.laws import LAWS
 from spillway.load.oracle import uniform_length_s
-from spillway.model import Target
+from spillway.model import DELAY_SHARES, Target
 from spillway.report import Table
 from spillway_lab.benchmarks import kafka_overload
 from spillway_lab.benchmarks.calibration import Calibration, calibrate_warm
@@ -129,7 +130,7 @@ def _measure_plain(bench: Bench, case: Case, rate_per_s: float, seed: int) -> di
 
 def _plain_batch(batch: BatchProgress, start_s: float, rate_per_s: float) -> DeliveredBatch:
     low, high = (batch.sources[0][key]["position"] for key in ("startOffset", "endOffset"))
-    arrivals_s = start_s + (low + (high - low) * AGE_SHARES) / rate_per_s
+    arrivals_s = start_s + (low + (high - low) * np.array(DELAY_SHARES)) / rate_per_s
     return DeliveredBatch(
         gate="",
         seq=batch.batch_id,

@@ -11,7 +11,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spillway.hosts.spark.driver.monitor import BatchProgress, ProgressMonitor
+from spillway.hosts.spark.driver.progress import BatchProgress, ProgressMonitor
 from spillway.hosts.spark.session.session import open_session
 from spillway_lab.benchmarks.plain_source import PlainRows
 from spillway_lab.benchmarks.probed_gate import ProbedRows

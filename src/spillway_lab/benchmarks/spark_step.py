@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from spillway.hosts.spark.driver.delays import DeliveredBatch, delivered, summarise
+from spillway.hosts.spark.driver.progress import DeliveredBatch, delivered, summarise
 from spillway.load.laws import LAWS
 from spillway.model import Target
 from spillway.report import Table

@@ -10,13 +10,13 @@ import typer
 
 from spillway.cli.screen import errors, print_json, print_table, progress_bar
 from spillway.errors import SpillwayError, require, unknown_name
+from spillway.hosts.virtual.machine import DISTURBED, BatchCost
 from spillway.load import laws
 from spillway.model import Target, parse_duration_s
 from spillway.report import Table
 from spillway.workloads import named
-from spillway_lab.engine.batches import DISTURBED, BatchCost, Query
 from spillway_lab.engine.engine import NetworkPlant
-from spillway_lab.engine.microbatch import MicroBatchPlant
+from spillway_lab.engine.microbatch import MicroBatchPlant, Query
 from spillway_lab.engine.network import Network, load_coefficient
 from spillway_lab.engine.networks import SETTINGS, make_setting
 from spillway_lab.engine.run import Run, SimulatedPlant, simulate

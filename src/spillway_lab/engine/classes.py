@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from spillway.classes.balance import ClassLoad, QueryLoad, balance
 from spillway.classes.capacity import Policy, original_shares
@@ -10,7 +10,8 @@ from spillway.classes.dilos import new_headroom
 from spillway.classes.parts import spare_shared as spared_parts
 from spillway.errors import SpillwayError, require
 from spillway.model import Decision, Measurement, Target
-from spillway.ports import LoadManager
+from spillway.options import Option
+from spillway.ports import Cadence, LoadManager
 from spillway_lab.engine.class_turns import ROUND_S, ClassTurns
 from spillway_lab.engine.engine import NetworkPlant
 from spillway_lab.engine.inputs import Input
@@ -230,6 +231,10 @@ class CommonPlant(ClassPlant):
 
 class CommonManager:
     """One load manager that decides once a period, for all classes alike."""
+
+    cadence: ClassVar[Cadence] = "period"
+    adapts: ClassVar[bool] = True
+    parameters: ClassVar[tuple[Option, ...]] = ()
 
     def __init__(self, law: LoadManager) -> None:
         self._law = law

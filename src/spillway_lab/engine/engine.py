@@ -1,6 +1,6 @@
 """The papers' engine: one processor, operators with bounded queues, one activation at a time."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
 from typing import Literal, get_args
@@ -165,20 +165,19 @@ class NetworkPlant:
 
     # -- virtual time
 
-    def begin(
-        self, period_s: float, buffered: Collection[str] = (), at_triggers: Collection[str] = ()
-    ) -> None:
+    def begin(self, period_s: float, managers: Mapping[str, LoadManager]) -> None:
         """Before the first advance: statistics are kept in periods of this length.
 
-        The classes in `buffered` hold their tuples undecided in the input buffer, where
-        `KeepOfBacklog` finds them; for the others the gate decides when a tuple arrives.
+        A class whose law decides about a buffer holds its tuples undecided in the input buffer,
+        where `KeepOfBacklog` finds them; for the others the gate decides when a tuple arrives.
         """
+        buffered = {name for name, law in managers.items() if law.cadence == "buffer"}
         for state in self.classes.values():
             state.delays = DelayRecord(period_s)
         for source in self.inputs:
             source.buffered = source.class_name in buffered
 
-    def advance(self, until_s: float) -> bool:
+    def advance(self, until_s: float) -> None:
         """Run until then. An activation that has started is finished, so `now_s` may be later."""
         self._open_timeline(until_s)
         by_bit, pick = self._by_bit, self._scheduler.pick
@@ -196,7 +195,6 @@ class NetworkPlant:
                 self.now_s = min(until_s, self._timeline.next_s)
         self._arrive(until_s)
         self._time_s = until_s
-        return True
 
     def _open_timeline(self, until_s: float) -> None:
         parts = [i.admit_until(until_s, self._rules[i.gate]) for i in self.inputs]
@@ -315,6 +313,9 @@ class NetworkPlant:
     def observe(self) -> Iterator[Measurement]:
         """One measurement per class, of what happened since the last call."""
         return iter(self._monitor.measure(self._time_s))
+
+    def act(self, measurement: Measurement, decision: Decision) -> None:
+        self.actuate(measurement.class_name, decision)
 
     def actuate(self, class_name: str, decision: Decision) -> None:
         state, action = self.classes[class_name], decision.action

@@ -1,14 +1,12 @@
 """One run in virtual time: plant, load managers, and everything that was measured."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from spillway.errors import SpillwayError, require
-from spillway.load.dissp import Dissp
-from spillway.load.predictive import Predictive
 from spillway.loop import tick
 from spillway.model import Decision, Measurement, Target
 from spillway.ports import Journal, LoadManager
@@ -23,17 +21,13 @@ class SimulatedPlant(Protocol):
 
     classes: dict[str, ClassState]
 
-    def begin(
-        self, period_s: float, buffered: Collection[str] = (), at_triggers: Collection[str] = ()
-    ) -> None: ...
+    def begin(self, period_s: float, managers: Mapping[str, LoadManager]) -> None: ...
 
-    def advance(self, until_s: float) -> bool:
-        """False: stopped earlier, because a micro-batch is planned and wants a decision."""
-        ...
+    def advance(self, until_s: float) -> None: ...
 
     def observe(self) -> Iterable[Measurement]: ...
 
-    def actuate(self, class_name: str, decision: Decision) -> None: ...
+    def act(self, measurement: Measurement, decision: Decision) -> None: ...
 
     def set_target(self, class_name: str, target: Target) -> None: ...
 
@@ -137,11 +131,7 @@ def simulate_classes(
     require(duration_s > 0.0, "duration of the run, in seconds,", duration_s, "above zero")
     require(period_s > 0.0, "control period, in seconds,", period_s, "above zero")
     by_class = _by_class(plant, managers)
-    plant.begin(
-        period_s,
-        buffered=[name for name, manager in by_class.items() if isinstance(manager, Dissp)],
-        at_triggers=[name for name, manager in by_class.items() if isinstance(manager, Predictive)],
-    )
+    plant.begin(period_s, by_class)
     recorders = {name: _Recorder(plant, name) for name in plant.classes}
     changes = sorted(target_changes, key=lambda change: change[0])
     periods = max(1, round(duration_s / period_s))
@@ -153,8 +143,7 @@ def simulate_classes(
                 plant.set_target(name, target)
         for recorder in recorders.values():
             recorder.period_starts()
-        while not plant.advance(end_s):
-            tick(plant, by_class, journal)
+        plant.advance(end_s)
         tick(plant, by_class, journal)
         for recorder in recorders.values():
             recorder.period_ended(end_s)

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from spillway.hosts.virtual.machine import DISTURBED
 from spillway.load import laws
 from spillway.model import Target
 from spillway.pictures import COLOURS, label, panels
 from spillway.report import Table
 from spillway.workloads import named
-from spillway_lab.engine.batches import DISTURBED, Query
 from spillway_lab.engine.engine import NetworkPlant
-from spillway_lab.engine.microbatch import MicroBatchPlant
+from spillway_lab.engine.microbatch import MicroBatchPlant, Query
 from spillway_lab.engine.networks import make_setting
 from spillway_lab.engine.run import SimulatedPlant, simulate
 from spillway_lab.experiments.outcomes import ratio
@@ -99,7 +99,7 @@ def plant_of(spec: Spec) -> SimulatedPlant:
 
 
 def run(spec: Spec) -> Score:
-    known = laws.settings_of(spec.law)
+    known = {parameter.name for parameter in laws.find(spec.law).parameters}
     settings: dict[str, object] = {"headroom": HEADROOM} if "headroom" in known else {}
     if spec.law == "fixed":
         settings["keep_fraction"] = KEPT

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from pyspark.sql import DataFrame
 
-from spillway.hosts.spark.driver.delays import DeliveredBatch, delivered, summarise
+from spillway.hosts.spark.driver.progress import DeliveredBatch, delivered, summarise
 from spillway.model import Target
 from spillway_lab.benchmarks.calibration import calibrate_warm
 from spillway_lab.benchmarks.spark_runs import Bench, Shape, gate, windowed

@@ -39,6 +39,7 @@ MEANINGS: Mapping[str, str] = {
     "channel": "socket of the control loop; set by `spillway run`",
     "class": "service class of the query; default 'default'",
     "gate": "name of this gate in the journal; default a random one",
+    "query": "name of the query in the journal; set by `spillway run`",
     "schema": "columns as DDL, for logs without a schema of their own (in place of .schema())",
 }
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from spillway.flow.flow import Flow
 from spillway.hosts.spark.driver.application import Application
-from spillway.hosts.spark.driver.delays import summarise
+from spillway.hosts.spark.driver.progress import summarise
 from spillway.report import Table
 from spillway_lab.benchmarks.flow_runs import opened, started, watch
 from spillway_lab.experiments.dilos.setting import MODES, Mode

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spillway.hosts.spark.driver.delays import DeliveredBatch
+from spillway.hosts.spark.driver.progress import DeliveredBatch
 from spillway.model import Target
 from spillway_lab.benchmarks.calibration import Calibration, efficiency
 from spillway_lab.benchmarks.gate_overhead import _missed as overhead_missed

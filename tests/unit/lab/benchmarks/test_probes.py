@@ -12,7 +12,7 @@ import pytest
 from spillway.gate.offsets import Arrived, Offset, encode
 from spillway.gate.rules import Rule, Stretch
 from spillway.gate.sampling import PPM, count_kept
-from spillway.hosts.spark.driver.monitor import BatchProgress
+from spillway.hosts.spark.driver.progress import BatchProgress
 from spillway.load.oracle import uniform_length_s
 from spillway.model import Target
 from spillway_lab.benchmarks.calibration import Calibration

@@ -4,8 +4,8 @@ import pytest
 from spillway.errors import SpillwayError
 from spillway.load.laws import make
 from spillway.model import Target
-from spillway_lab.engine.batches import BatchCost, Query
-from spillway_lab.engine.microbatch import MicroBatchPlant
+from spillway.hosts.virtual.machine import BatchCost
+from spillway_lab.engine.microbatch import MicroBatchPlant, Query
 from spillway_lab.engine.run import Run, simulate, simulate_classes
 from spillway_lab.engine.statistics import Floats
 from spillway_lab.engine.steps import Steps

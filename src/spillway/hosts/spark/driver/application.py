@@ -5,42 +5,39 @@ Everything that must survive a crash lives in one folder: checkpoints, ledgers a
 
 import threading
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from pydantic import ValidationError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spillway.classes.capacity import original_shares
+from spillway.classes.control import ClassControl, ClassTerms
 from spillway.classes.policies import POLICIES
-from spillway.classes.scheduler import ClassScheduler
 from spillway.clock import Clock, WallClock
 from spillway.errors import SpillwayError, unknown_name
 from spillway.estimates.budget import verdict
-from spillway.estimates.flow import answer_options, answer_sql, budget_of, check_answers
+from spillway.estimates.flow import answer_sql, budget_of, check_answers
 from spillway.flow.derived import ARRIVAL, expanded
 from spillway.flow.flow import Flow, Query, ServiceClass
 from spillway.flow.sql import streams_of
-from spillway.hosts.spark.driver.balancer import Balancer
 from spillway.hosts.spark.driver.channel import ChannelServer
-from spillway.hosts.spark.driver.conditions import condition_of
-from spillway.hosts.spark.driver.control import ClassState, GateDecides, SparkPlant
-from spillway.hosts.spark.driver.delays import DeliveredBatch, delivered
+from spillway.hosts.spark.driver.conditions import LossWatch, condition_of
 from spillway.hosts.spark.driver.dispatch import Dispatcher
-from spillway.hosts.spark.driver.losses import LossWatch
-from spillway.hosts.spark.driver.monitor import BatchProgress, ProgressMonitor
+from spillway.hosts.spark.driver.folder import Folder
+from spillway.hosts.spark.driver.gates import Gates, schema_text
+from spillway.hosts.spark.driver.progress import (
+    BatchProgress,
+    DeliveredBatch,
+    ProgressMonitor,
+    delivered,
+)
 from spillway.hosts.spark.driver.restarts import Restarts, cause_of, is_ours
-from spillway.hosts.spark.driver.watermarks import with_watermark
-from spillway.hosts.spark.session.pools import batches_in_flight, task_slots
+from spillway.hosts.spark.session.pools import batches_in_flight
 from spillway.hosts.spark.worker.instances import fused_frame
 from spillway.journal.files import FileJournal
 from spillway.load import laws
-from spillway.logs.dead_letters import default_place
-from spillway.loop import tick
-from spillway.model import Target, parse_duration_s
-from spillway.ports import LoadManager
+from spillway.model import Decided, Target, parse_duration_s
 from spillway.sinks import catalog as sinks
 from spillway.templates.instance_store import InstanceStore
 from spillway.templates.instances import open_store, template_of
@@ -48,37 +45,8 @@ from spillway.templates.instances import open_store, template_of
 STOP_WAIT_S = (
     10.0  # for batches in flight; a longer one is cut short and replayed at the next start
 )
-SHORT_TASKS = 4  # per core and batch, where a high class waits for the tasks of a low one
 CHANGEABLE = ("priority", "delay", "lend")
 BATCHES_KEPT = 20_000  # for the screen and the summary: hours, at one batch a second
-
-
-@dataclass(frozen=True, kw_only=True)
-class Folder:
-    """Where a flow keeps what must survive."""
-
-    root: Path
-
-    def checkpoint(self, query: str) -> Path:
-        return self.root / "checkpoints" / query
-
-    def ledger(self, query: str, stream: str) -> Path:
-        return self.root / "ledgers" / f"{query}.{stream}.jsonl"
-
-    def dead_letters(self, query: str, stream: str) -> Path:
-        return Path(default_place(f"{query}/{stream}", str(self.ledger(query, stream))))
-
-    def instances(self, query: str) -> Path:
-        return self.root / "instances" / f"{query}.jsonl"
-
-    @property
-    def journal(self) -> Path:
-        return self.root / "journal.jsonl"
-
-    @property
-    def channel(self) -> Path:
-        """Holds the path of the running flow's socket (socket paths must be short)."""
-        return self.root / "channel"
 
 
 class Application:
@@ -100,7 +68,6 @@ class Application:
         self._losses = LossWatch(self._dead_letters())
         self.templates = {n: template_of(n, q) for n, q in flow.queries.items() if q.template}
         self._queries: dict[str, StreamingQuery] = {}
-        self._schemas: dict[str, str] = {}  # of what the queries write into folders, by query
         self._restarts = Restarts()
         self._stopping = threading.Event()
         self._lock = threading.Lock()
@@ -108,40 +75,26 @@ class Application:
 
     def _make_control(self) -> None:
         self.classes = dict(self.flow.classes)
-        quotas = original_shares({name: c.priority for name, c in self.classes.items()})
-        slots = max(1, self.spark.sparkContext.defaultParallelism)
-        self._dispatcher = dispatcher = Dispatcher(
-            ClassScheduler(quotas),
-            self._clock,
-            slots=batches_in_flight(slots, len(self.classes)),
-            first=self._highest() if len(self.classes) > 1 else None,
-        )
-        lowest = min(c.priority for c in self.classes.values())
-        states = {
-            name: ClassState(
-                target=Target.parse(c.delay),
-                decides_at_gate=c.manager in laws.EVERY_BATCH,
-                spared=c.priority > lowest,  # until its load is known
-                can_be_spared=c.manager == "predictive",
-            )
-            for name, c in self.classes.items()
-        }
-        self.plant = SparkPlant(states, dispatcher, self._clock)
-        self.managers: Mapping[str, LoadManager] = {
-            name: GateDecides() if c.manager in laws.EVERY_BATCH else laws.make(c.manager)
-            for name, c in self.classes.items()
-        }
-        self._balancer = Balancer(
-            self.plant,
-            dispatcher,
+        cores = max(1, self.spark.sparkContext.defaultParallelism)
+        control = ClassControl(
+            {name: _terms(c) for name, c in self.classes.items()},
             self.flow.control.policy,
-            machine=float(slots),
+            slots=batches_in_flight(cores, len(self.classes)),
+            machine=float(cores),
             cycle_periods=self.flow.control.cycle,
+            now_s=self._clock.now_s(),
         )
-        self._channel = ChannelServer(self.plant.answer, self.plant.leave, self.change)
+        self.dispatcher = Dispatcher(control, self._clock, self._record)
+        self._channel = ChannelServer(self.dispatcher.answer, self.dispatcher.leave, self.change)
+        path = str(self._channel.path)
+        self._gates = Gates(self.flow, self.spark, self.folder, self._streams, path)
 
-    def _highest(self) -> str:
-        return min(self.classes, key=lambda name: (-self.classes[name].priority, name))
+    def _record(self, decided: Decided) -> None:
+        self.journal.record(decided.measurement, decided.decision)
+
+    def target(self, class_name: str) -> Target:
+        """In force now."""
+        return self.dispatcher.control.classes[class_name].target
 
     def change(self, key: str, to: str) -> None:
         """Change a class's priority, delay or lend while it runs: ("gold.delay", "1s").
@@ -151,7 +104,7 @@ class Application:
         if key == "control.policy":
             if to not in POLICIES:
                 raise unknown_name("redistribution policy", to, POLICIES)
-            self._balancer.use(to)
+            self.dispatcher.change(lambda control: control.use(to))
         else:
             self._change_class(key, to)
         self.journal.event(self._clock.now_s(), "changed", key=key, to=to)
@@ -168,9 +121,7 @@ class Application:
             problem = error.errors()[0]["msg"].removeprefix("Value error, ")
             raise SpillwayError(f"{key} cannot become '{to}': {problem}") from error
         self.classes[name] = changed
-        self.plant.classes[name].target = Target.parse(changed.delay)
-        if len(self.classes) > 1:
-            self._dispatcher.set_first(self._highest())
+        self.dispatcher.change(lambda control: control.change(name, _terms(changed)))
 
     def start(self) -> None:
         """Start every query; the first one that cannot start stops the others."""
@@ -189,7 +140,7 @@ class Application:
     def stop(self) -> None:
         """Let the batches in flight end, then stop: a killed batch would only be run again."""
         self._stopping.set()
-        self.plant.drain(STOP_WAIT_S)
+        self.dispatcher.drain(STOP_WAIT_S)
         for query in self._queries.values():
             query.stop()
         if self._loop.is_alive():
@@ -222,14 +173,14 @@ class Application:
         query = self.flow.queries[name]
         store = self._open_instances(name)
         for stream in self._streams[name]:
-            self._gate(name, query, stream).createOrReplaceTempView(stream)
+            self._gates.read(name, stream).createOrReplaceTempView(stream)
         if store is None:
             return self.spark.sql(answer_sql(name, query, self.flow))
         return fused_frame(self.spark, self.templates[name].template, store)
 
     def _start_query(self, name: str) -> StreamingQuery:
         query, frame = self.flow.queries[name], self.result(name)
-        self._schemas[name] = _schema_text(frame)
+        self._gates.schemas[name] = schema_text(frame, without=ARRIVAL)
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.class_name)
         return sinks.start(frame, name, query, str(self.folder.checkpoint(name)))
 
@@ -238,44 +189,6 @@ class Application:
             return None
         given = self.templates[name]
         return open_store(self.folder.instances(name), given.template, given.rows)
-
-    def _gate(self, name: str, query: Query, stream_name: str) -> DataFrame:
-        stream = self.flow.streams[stream_name]
-        options = self._gate_options(name, query, stream_name)
-        if stream_name in self._schemas:
-            options["schema"] = self._schemas[stream_name]
-        elif stream.columns is not None:
-            options["schema"] = ", ".join(f"`{c}` {t}" for c, t in stream.columns.items())
-        frame = self.spark.readStream.format("spillway").options(**options).load()
-        if stream.event_time is None:
-            return frame
-        return with_watermark(frame, stream.event_time, _interval(stream.watermark))
-
-    def _gate_options(self, name: str, query: Query, stream_name: str) -> dict[str, str]:
-        stream, service_class = self.flow.streams[stream_name], self.flow.classes[query.class_name]
-        options = {key: _text(value) for key, value in stream.options.items()}
-        options |= {
-            "source": stream.source or "",
-            "delay": service_class.delay,
-            "manager": _own_manager(service_class),
-            "period": self.flow.control.period,
-            "policy": stream.policy,
-            "dry_run": _text(query.dry_run),
-            "checkpoint": str(self.folder.checkpoint(name)),
-            "ledger": str(self.folder.ledger(name, stream_name)),
-            "channel": str(self._channel.path),
-            "class": query.class_name,
-            "gate": f"{name}/{stream_name}",
-        }
-        options |= answer_options(query, stream)
-        if query.template is not None:
-            options["instances"] = str(self.folder.instances(name))
-        if stream.event_time is not None:
-            options["heartbeat"] = stream.event_time
-        if len(self._streams[name]) > 1:
-            options["joint"] = name
-        options.setdefault("parallelism", str(self._tasks_of_a_batch()))
-        return options
 
     def _dead_letters(self) -> dict[str, Path]:
         """Where each gate's dead letters are."""
@@ -287,13 +200,6 @@ class Application:
                 places[f"{query}/{stream}"] = place
         return places
 
-    def _tasks_of_a_batch(self) -> int:
-        cores = self.spark.sparkContext.defaultParallelism
-        room = task_slots(self.spark.sparkContext.master or "")
-        batches = batches_in_flight(cores, len(self.classes))
-        waits = len(self.classes) > 1 and (room is None or room < cores * batches)
-        return cores * SHORT_TASKS if waits else cores
-
     def _on_progress(self, progress: BatchProgress) -> None:
         with self._lock:
             self.progress[progress.query] = progress
@@ -302,12 +208,12 @@ class Application:
     def _control(self) -> None:
         period_s = parse_duration_s(self.flow.control.period)
         while not self._stopping.wait(period_s):
-            measured = tick(self.plant, self.managers, self.journal)
-            withheld = self._dispatcher.withheld
-            decided = self._balancer.period_ended(self.classes, measured)
-            if self._dispatcher.withheld != withheld:
-                slots = self._dispatcher.withheld
-                self.journal.event(self._clock.now_s(), "room", withheld_slots=slots)
+            turns = self.dispatcher.control.turns
+            withheld = turns.withheld
+            decided = self.dispatcher.period_ended()
+            if turns.withheld != withheld:
+                now_s = self._clock.now_s()
+                self.journal.event(now_s, "room", withheld_slots=turns.withheld)
             self._note_conditions()
             self._note_losses()
             for name, new in decided.items():
@@ -321,9 +227,9 @@ class Application:
                 )
 
     def _note_conditions(self) -> None:
-        for name, state in self.plant.classes.items():
-            loads, silent_s = self.plant.loads(name), self.plant.silent_s(name)
-            condition = condition_of(state.target, loads, silent_s)
+        for name in self.classes:
+            loads, silent_s = self.dispatcher.loads(name), self.dispatcher.silent_s(name)
+            condition = condition_of(self.target(name), loads.values(), silent_s)
             if condition != self.conditions.get(name):
                 self.conditions[name] = condition
                 shown = condition or "as usual"
@@ -358,24 +264,15 @@ class Application:
             budget,
             kept_fraction=kept / sum(b.offered_tuples for b in recent),
             delay_s=sum(b.mean_delay_s * b.kept_tuples for b in recent) / kept,
-            target_s=self.plant.classes[query.class_name].target.delay_s,
+            target_s=self.target(query.class_name).delay_s,
         )
 
 
-def _own_manager(service_class: ServiceClass) -> str:
-    """What the gate runs by itself. For a law of the loop that is the fallback without a loop."""
-    return service_class.manager if service_class.manager in laws.EVERY_BATCH else "predictive"
-
-
-def _interval(duration: str) -> str:
-    """A duration as Spark's interval text."""
-    return f"{round(parse_duration_s(duration) * 1e6)} microseconds"
-
-
-def _schema_text(frame: DataFrame) -> str:
-    fields = (f for f in frame.schema.fields if f.name != ARRIVAL)
-    return ", ".join(f"`{f.name}` {f.dataType.simpleString()}" for f in fields)
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _terms(service_class: ServiceClass) -> ClassTerms:
+    law, _ = service_class.law
+    return ClassTerms(
+        priority=service_class.priority,
+        target=Target.parse(service_class.delay),
+        lend=service_class.lend,
+        adapts=laws.find(law).adapts,
+    )

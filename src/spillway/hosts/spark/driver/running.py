@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from spillway.flow.flow import Flow
-from spillway.hosts.spark.driver.application import Application, Folder
+from spillway.hosts.spark.driver.application import Application
+from spillway.hosts.spark.driver.folder import Folder
 from spillway.hosts.spark.session.pools import session_for
 from spillway.hosts.spark.session.session import open_session
 from spillway.sinks import catalog as sinks

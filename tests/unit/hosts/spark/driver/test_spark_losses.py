@@ -5,8 +5,8 @@ import numpy as np
 
 from spillway.gate.offsets import Offset, Totals, encode
 from spillway.gate.rules import Rule
-from spillway.hosts.spark.driver.losses import Losses, LossWatch
-from spillway.hosts.spark.driver.monitor import BatchProgress
+from spillway.hosts.spark.driver.conditions import Losses, LossWatch
+from spillway.hosts.spark.driver.progress import BatchProgress
 from spillway.logs.dead_letters import DeadLetters
 
 OFFSET = Offset(

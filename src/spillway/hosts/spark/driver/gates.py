@@ -1,0 +1,111 @@
+"""The gates in front of a flow's queries, as Spark reads them."""
+
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+
+from spillway.estimates.flow import answer_options
+from spillway.flow.flow import Flow, Query
+from spillway.hosts.spark.driver.folder import Folder
+from spillway.hosts.spark.session.pools import batches_in_flight, task_slots
+from spillway.hosts.spark.worker.rows import HEARTBEAT
+from spillway.model import parse_duration_s
+
+SHORT_TASKS = 4  # per core and batch, where a high class waits for the tasks of a low one
+
+
+class Gates:
+    """Makes the frames that the queries' SQL reads from."""
+
+    def __init__(
+        self,
+        flow: Flow,
+        spark: SparkSession,
+        folder: Folder,
+        streams: Mapping[str, Sequence[str]],
+        channel: str,
+    ) -> None:
+        self._flow, self._spark, self._folder = flow, spark, folder
+        self._streams, self._channel = streams, channel
+        self.schemas: dict[str, str] = {}  # of what the queries write into folders, by query
+
+    def read(self, name: str, stream_name: str) -> DataFrame:
+        """A query's view of one of its streams."""
+        stream = self._flow.streams[stream_name]
+        options = self.options(name, self._flow.queries[name], stream_name)
+        if stream_name in self.schemas:
+            options["schema"] = self.schemas[stream_name]
+        elif stream.columns is not None:
+            options["schema"] = ", ".join(f"`{c}` {t}" for c, t in stream.columns.items())
+        frame = self._spark.readStream.format("spillway").options(**options).load()
+        if stream.event_time is None:
+            return frame
+        return with_watermark(frame, stream.event_time, _interval(stream.watermark))
+
+    def options(self, name: str, query: Query, stream_name: str) -> dict[str, str]:
+        flow, folder, stream = self._flow, self._folder, self._flow.streams[stream_name]
+        service_class = flow.classes[query.class_name]
+        law, settings = service_class.law
+        options = {key: _text(value) for key, value in stream.options.items()}
+        options |= {
+            "source": stream.source or "",
+            "delay": service_class.delay,
+            "manager": law,
+            "period": flow.control.period,
+            "policy": stream.policy,
+            "dry_run": _text(query.dry_run),
+            "checkpoint": str(folder.checkpoint(name)),
+            "ledger": str(folder.ledger(name, stream_name)),
+            "channel": self._channel,
+            "class": query.class_name,
+            "gate": f"{name}/{stream_name}",
+            "query": name,
+        }
+        options |= {f"manager.{key}": _text(value) for key, value in settings.items()}
+        options |= answer_options(query, stream)
+        if query.template is not None:
+            options["instances"] = str(folder.instances(name))
+        if stream.event_time is not None:
+            options["heartbeat"] = stream.event_time
+        if len(self._streams[name]) > 1:
+            options["joint"] = name
+        options.setdefault("parallelism", str(self._tasks_of_a_batch()))
+        return options
+
+    def _tasks_of_a_batch(self) -> int:
+        context = self._spark.sparkContext
+        cores, room = context.defaultParallelism, task_slots(context.master or "")
+        classes = len(self._flow.classes)
+        waits = classes > 1 and (room is None or room < cores * batches_in_flight(cores, classes))
+        return cores * SHORT_TASKS if waits else cores
+
+
+def with_watermark(frame: DataFrame, event_time: str, lateness: str) -> DataFrame:
+    """`frame.withWatermark(event_time, lateness)`, with heartbeats counted and then left out.
+
+    Spark pushes filters below the watermark, its own and the user's, and a heartbeat that is
+    dropped there is never counted. It moves no filter past one that is not deterministic, so the
+    one that drops heartbeats is made to look so; no tuple pays for it, because the first half of
+    the condition already holds.
+    """
+    marked = frame.withWatermark(event_time, lateness)
+    if HEARTBEAT not in frame.columns:
+        return marked
+    return marked.where(~F.col(HEARTBEAT) | (F.uuid() == "")).drop(HEARTBEAT)
+
+
+def schema_text(frame: DataFrame, without: str) -> str:
+    fields = (f for f in frame.schema.fields if f.name != without)
+    return ", ".join(f"`{f.name}` {f.dataType.simpleString()}" for f in fields)
+
+
+def _interval(duration: str) -> str:
+    """A duration as Spark's interval text."""
+    return f"{round(parse_duration_s(duration) * 1e6)} microseconds"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_text, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
