@@ -1,0 +1,96 @@
+"""Dataclasses as JSON values and back, by their declared fields: the journal follows the model.
+
+On the way back unknown fields are left out and missing ones take their defaults, so that lines
+outlive a change of the model. Where several dataclasses are possible the value says which one:
+{"keep_fraction": {"fraction": 0.5}}.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Model = TypeVar("Model", bound="DataclassInstance")
+
+
+def to_json(kind: type[Model], value: Model) -> dict[str, Any]:
+    return {name: _plain(hint, getattr(value, name)) for name, hint in _hints(kind).items()}
+
+
+def from_json(kind: type[Model], value: Mapping[str, Any]) -> Model:
+    """Raises TypeError or ValueError where a value cannot be made from it."""
+    hints = _hints(kind)
+    return kind(**{k: _rich(hints[k], v) for k, v in value.items() if k in hints})
+
+
+@cache
+def _hints(kind: "type[DataclassInstance]") -> Mapping[str, Any]:
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind) if field.init}
+
+
+def _plain(hint: Any, value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        inner = to_json(type(value), value)
+        return {_tag(type(value)): inner} if len(_classes(hint)) > 1 else inner
+    if isinstance(value, tuple):
+        return [_plain(h, v) for h, v in zip(_items(hint, len(value)), value, strict=True)]
+    if isinstance(value, Mapping):
+        return {k: _plain(_arguments(hint)[1], v) for k, v in value.items()}
+    return value
+
+
+def _rich(hint: Any, value: Any) -> Any:
+    if value is None:
+        return None
+    classes = _classes(hint)
+    if len(classes) > 1:
+        return _tagged(classes, value)
+    if classes:
+        return from_json(classes[0], value)
+    if isinstance(value, list):
+        return tuple(_rich(h, v) for h, v in zip(_items(hint, len(value)), value, strict=True))
+    if isinstance(value, dict):
+        key, item = _arguments(hint)
+        return {key(k): _rich(item, v) for k, v in value.items()}
+    return value
+
+
+def _tagged(classes: "list[type[DataclassInstance]]", value: Mapping[str, Any]) -> Any:
+    [(tag, inner)] = value.items()
+    kind = next((kind for kind in classes if _tag(kind) == tag), None)
+    if kind is None:
+        raise ValueError(f"'{tag}' is none of {', '.join(map(_tag, classes))}")
+    if not isinstance(inner, Mapping):  # how journals of 0.1 write an only field
+        inner = {fields(kind)[0].name: inner}
+    return from_json(kind, inner)
+
+
+def _members(hint: Any) -> tuple[Any, ...]:
+    """Of a union without None; anything else is its own only member."""
+    union = get_origin(hint) in (Union, UnionType)
+    return tuple(m for m in get_args(hint) if m is not NoneType) if union else (hint,)
+
+
+def _classes(hint: Any) -> "list[type[DataclassInstance]]":
+    return [m for m in _members(hint) if isinstance(m, type) and is_dataclass(m)]
+
+
+def _arguments(hint: Any) -> tuple[Any, ...]:
+    return get_args(_members(hint)[0])
+
+
+def _items(hint: Any, length: int) -> tuple[Any, ...]:
+    """The hints of a tuple's items."""
+    arguments = _arguments(hint)
+    return arguments[:1] * length if arguments[1:] == (...,) else arguments
+
+
+def _tag(kind: type) -> str:
+    """KeepFraction -> keep_fraction"""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower()
