@@ -6,6 +6,7 @@ import pytest
 from spillway.journal import summary
 from spillway.journal.files import FileJournal
 from spillway.journal.summary import Hour, read_hours, retire, summary_path
+from spillway.lines import append
 from spillway.model import ADMIT_ALL, Decision, Measurement
 
 Measure = Callable[..., Measurement]
@@ -74,12 +75,11 @@ def test_a_full_disk_makes_room_for_the_summary(
 ) -> None:
     old = tmp_path / "j.8"
     FileJournal(old).record(measurement(), ALL)
-    written = summary.append
 
     def full(path: Path, *lines: bytes) -> None:
         if old.exists():
             raise OSError("no space left on device")
-        written(path, *lines)
+        append(path, *lines)
 
     monkeypatch.setattr(summary, "append", full)
     retire(tmp_path / "j", old)
