@@ -1,27 +1,41 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
+FAST    = not spark and not kafka and not slow
 
-.PHONY: demo test check lint types chaos clean
-demo: $(VENV)/ready
+.PHONY: help demo check test test-slow chaos coverage lint types clean
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+demo: $(VENV)/ready ## 90 s on real Spark, explained, with an audit of every row
 	@$(BIN)/spillway demo
 
-test: $(VENV)/ready
+check: $(VENV)/ready types ## before a commit: lint, format, types, tests without Spark and Kafka
 	@$(BIN)/ruff check src tests
 	@$(BIN)/ruff format --check src tests
-	@$(BIN)/mypy
+	@$(BIN)/python -m pytest -q -m "$(FAST)"
+
+test: $(VENV)/ready types ## lint, format, types, and every test that is not slow
+	@$(BIN)/ruff check src tests
+	@$(BIN)/ruff format --check src tests
 	@sh scripts/test $(BIN)/python
 
-lint: $(VENV)/ready
-	@$(BIN)/ruff check --fix src tests
-	@$(BIN)/ruff format src tests
+test-slow: $(VENV)/ready ## the tests that are marked slow: a cluster, a browser, storage, kills
+	@$(BIN)/python -m pytest -m slow || [ $$? -eq 5 ]  # 5: there are none
 
 # Kills drivers 32 times at random moments, stops the controller, moves the clock, fills the disk.
-chaos: $(VENV)/ready
+chaos: $(VENV)/ready ## long runs with faults
 	@SPILLWAY_KILLS=24 $(BIN)/python -m pytest -q tests/spark/test_gate_kill.py \
 		tests/spark/test_gate_faults.py tests/spark/test_flow_chaos.py tests/spark/test_kafka_chaos.py
 
-types: $(VENV)/ready
+coverage: $(VENV)/ready ## which lines the tests without Spark and Kafka reach
+	@$(BIN)/python -m pytest -q -m "$(FAST)" --cov --cov-report=term:skip-covered
+
+lint: $(VENV)/ready ## repairs what ruff can repair
+	@$(BIN)/ruff check --fix src tests
+	@$(BIN)/ruff format src tests
+
+types: $(VENV)/ready ## mypy over source and tests
 	@$(BIN)/mypy
 
 $(VENV)/ready: requirements.txt pyproject.toml lab/pyproject.toml
@@ -32,5 +46,5 @@ $(VENV)/ready: requirements.txt pyproject.toml lab/pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./lab
 	@touch $@
 
-clean:
+clean: ## removes the virtual environment, caches and results
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis out

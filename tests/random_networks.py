@@ -55,7 +55,7 @@ def _cost_s(rng: np.random.Generator) -> float:
 def _operator(
     rng: np.random.Generator, name: str, known: list[str], class_names: tuple[str, ...]
 ) -> Operator:
-    inputs = tuple(rng.choice(known, size=min(len(known), rng.integers(1, 3)), replace=False))
+    inputs = tuple(rng.choice(known, size=min(len(known), int(rng.integers(1, 3))), replace=False))
     kind = rng.choice(["pass", "filter", "rows", "split", "join"])
     return Operator(
         name=name,
@@ -83,4 +83,5 @@ def _engine(rng: np.random.Generator) -> Engine:
 
 def _steps(rng: np.random.Generator, low: float, high: float) -> Steps:
     times_s = np.sort(rng.uniform(0.0, 3.0, 3))
-    return Steps(times_s=times_s, values=rng.uniform(low, high, 3), before=low)
+    values = rng.uniform(low, high, 3)
+    return Steps(times_s=times_s.tolist(), values=values.tolist(), before=low)

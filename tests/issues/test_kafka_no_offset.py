@@ -22,7 +22,8 @@ def answered(offset: int) -> Any:
 
 
 def test_an_answer_without_an_offset_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    watch = TopicWatch({"bootstrap.servers": "127.0.0.1:1", "log_level": 0}, "t", outage_s=2.0)
+    config = (("bootstrap.servers", "127.0.0.1:1"), ("log_level", "0"))
+    watch = TopicWatch(config, "t", outage_s=2.0)
     offsets = {"now": 10}
     monkeypatch.setattr(watch, "_known_partitions", lambda: [0])
     monkeypatch.setattr(watch, "_ask", lambda specs: answered(offsets["now"]))

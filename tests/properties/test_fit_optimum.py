@@ -1,5 +1,6 @@
 """On every random tree: within the stated error of the optimum, and nobody overloaded."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,8 @@ from spillway.cluster.fit.messages import TableUpdate, apply_update, full_update
 from spillway.cluster.fit.optimum import optimum
 from spillway.cluster.fit.shares import negotiate
 from spillway.cluster.fit.spread import MaxError, TableSize
-from spillway.cluster.fit.topology import OUTSIDE, Arc, Output, Topology, exact
+from spillway.cluster.fit.table import FeasibleInputTable
+from spillway.cluster.fit.topology import OUTSIDE, Arc, Node, Output, Path, Port, Topology, exact
 from spillway_lab.workloads.random_topology import Shape, random_topology
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -27,13 +29,15 @@ SHAPES = st.builds(
 )
 
 
-def stated(topology, tables):
+def stated(topology: Topology, tables: Mapping[str, FeasibleInputTable]) -> float:
     return sum(t.error for name, t in tables.items() if topology.parents[name] == (OUTSIDE,))
 
 
 @given(shape=SHAPES, seed=SEEDS, rows=st.sampled_from([16, 64]), factor=st.floats(0.1, 1.0))
 @settings(max_examples=60, deadline=None)
-def test_sized_tables_stay_within_their_stated_error(shape, seed, rows, factor):
+def test_sized_tables_stay_within_their_stated_error(
+    shape: Shape, seed: int, rows: int, factor: float
+) -> None:
     topology, peaks = random_topology(shape, np.random.default_rng(seed))
     tables = build_tables(topology, TableSize(rows=rows), peaks=peaks)
     rates = {port: rate * factor for port, rate in peaks.items()}
@@ -46,7 +50,7 @@ def test_sized_tables_stay_within_their_stated_error(shape, seed, rows, factor):
 
 @given(seed=SEEDS, nodes=st.integers(1, 6), inputs=st.integers(1, 2))
 @settings(max_examples=40, deadline=None)
-def test_leaf_errors_add_up_and_hold(seed, nodes, inputs):
+def test_leaf_errors_add_up_and_hold(seed: int, nodes: int, inputs: int) -> None:
     shape = Shape(nodes=nodes, max_inputs=inputs, max_children=2)
     topology, rates = random_topology(shape, np.random.default_rng(seed))
     best = optimum(topology, rates).score
@@ -61,7 +65,7 @@ def test_leaf_errors_add_up_and_hold(seed, nodes, inputs):
 
 @given(seed=SEEDS, nodes=st.integers(2, 10))
 @settings(max_examples=15, deadline=None)
-def test_any_acyclic_topology_is_safe_and_at_most_optimal(seed, nodes):
+def test_any_acyclic_topology_is_safe_and_at_most_optimal(seed: int, nodes: int) -> None:
     shape = Shape(nodes=nodes, max_parents=3)
     topology, rates = random_topology(shape, np.random.default_rng(seed))
     found = negotiate(topology, rates, TableSize(rows=16), rounds=2)
@@ -71,7 +75,7 @@ def test_any_acyclic_topology_is_safe_and_at_most_optimal(seed, nodes):
 
 @given(seed=SEEDS)
 @settings(max_examples=20, deadline=None)
-def test_what_a_parent_receives_is_what_the_child_published(seed):
+def test_what_a_parent_receives_is_what_the_child_published(seed: int) -> None:
     topology, _ = random_topology(Shape(nodes=3, max_inputs=3), np.random.default_rng(seed))
     for table in build_tables(topology, TableSize(rows=24)).values():
         update = TableUpdate.decode(full_update(table, 1).encode())
@@ -80,14 +84,14 @@ def test_what_a_parent_receives_is_what_the_child_published(seed):
 
 @given(seed=SEEDS, nodes=st.integers(2, 10), share=st.floats(0.3, 1.5))
 @settings(max_examples=20, deadline=None)
-def test_narrow_links_keep_the_promise_too(seed, nodes, share):
+def test_narrow_links_keep_the_promise_too(seed: int, nodes: int, share: float) -> None:
     plain, rates = random_topology(Shape(nodes=nodes), np.random.default_rng(seed))
     offered = shed_nothing(plain, rates).offered
     links = [
         Link(
             sender=node.name,
             receivers=node.children,
-            bytes_per_s=exact(f"{100 * share * sum(_sent(plain, node, offered)):.4g}"),
+            bytes_per_s=exact(f"{100 * share * sum(_sent(node, offered)):.4g}"),
             bytes_per_tuple=exact(100),
         )
         for node in plain.nodes
@@ -102,7 +106,7 @@ def test_narrow_links_keep_the_promise_too(seed, nodes, share):
     assert max(found.loads.values()) <= 1 + 1e-6
 
 
-def _sent(topology, node, offered):
+def _sent(node: Node, offered: Mapping[Port, float]) -> Iterator[float]:
     for path in node.paths:
         if isinstance(path.to, Arc):
             yield offered[path.to.node, path.to.input]
@@ -110,7 +114,7 @@ def _sent(topology, node, offered):
 
 @given(seed=SEEDS, nodes=st.integers(1, 8))
 @settings(max_examples=20, deadline=None)
-def test_priorities_keep_the_promise_and_serve_the_high_ones_first(seed, nodes):
+def test_priorities_keep_the_promise_and_serve_the_high_ones_first(seed: int, nodes: int) -> None:
     rng = np.random.default_rng(seed)
     plain, rates = random_topology(Shape(nodes=nodes), rng)
     topology = Topology(
@@ -130,7 +134,7 @@ def test_priorities_keep_the_promise_and_serve_the_high_ones_first(seed, nodes):
     assert served >= sum(best.delivered[query] for query in high) - (lost + low) / 1000 - 1e-3
 
 
-def _ranked(path, priority):
+def _ranked(path: Path, priority: int) -> Path:
     if isinstance(path.to, Output):
         return replace(path, to=replace(path.to, priority=priority))
     return path

@@ -1,5 +1,7 @@
 """Whatever the log and the bounds do, every tuple is accounted for exactly once."""
 
+from functools import partial
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,6 +12,8 @@ from spillway.gate.pacing import Pace, Wish, bounded, freshest
 from spillway.gate.planning import Settings, next_offset, survey
 from spillway.gate.rules import Stretch
 from spillway.ports import ArrivalCurve, Span
+
+Step = tuple[list[int], int, float, float, bool, int]
 
 steps = st.lists(
     st.tuples(
@@ -35,7 +39,9 @@ def curve_of(span: Span, now_s: float, jump: bool) -> ArrivalCurve:
 
 @settings(max_examples=150, deadline=None)
 @given(steps=steps, jump=st.booleans(), dry_run=st.booleans(), partitions=st.integers(1, 3))
-def test_every_tuple_is_in_one_batch_and_counted(steps, jump, dry_run, partitions) -> None:
+def test_every_tuple_is_in_one_batch_and_counted(
+    steps: list[Step], jump: bool, dry_run: bool, partitions: int
+) -> None:
     ends, first = [0] * partitions, 0
     empty = tuple(Stretch(partition=p, start=0, read=0, stop=0) for p in range(partitions))
     chain = [Offset(gate="g", began_us=0, seq=0, planned_us=0, stretches=empty)]
@@ -44,7 +50,7 @@ def test_every_tuple_is_in_one_batch_and_counted(steps, jump, dry_run, partition
         ends = [end + more for end, more in zip(ends, new, strict=False)]
         first = min([first + dropped, *ends])
         extent = [Span(partition=p, start=first, stop=end) for p, end in enumerate(ends)]
-        waiting = survey(chain[-1], extent, lambda span, at_s=now_s: curve_of(span, at_s, jump))
+        waiting = survey(chain[-1], extent, partial(curve_of, now_s=now_s, jump=jump))
         wish = Wish(
             kept_tuples=share * waiting.arrivals.tuples, least_fraction=least, reason="test"
         )

@@ -56,6 +56,7 @@ def least_loss_per_s(inflows: list[Inflow], shed_load: float) -> float:
     bounds = np.append(sum(gains) - shed_load, np.zeros(len(feeds)))
     found = linprog(-np.array(losses), A_ub=limits, b_ub=bounds, bounds=[(0.0, 1.0)] * size)
     assert found.success, found.message
+    assert found.fun is not None
     return float(sum(losses) + found.fun)
 
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from random_networks import random_case
 from spillway.model import Action, Decision, KeepFraction, KeepOfBacklog, Target
 from spillway.hosts.virtual.machine import BatchCost
+from spillway.gate.rules import Policy
 from spillway_lab.engine.engine import NetworkPlant
 from spillway_lab.engine.microbatch import MicroBatchPlant, Query
 from spillway_lab.engine.run import SimulatedPlant
@@ -66,7 +67,7 @@ def test_networks_conserve_tuples(
     policy=st.sampled_from(["uniform", "fresh"]),
 )
 def test_micro_batches_conserve_tuples(
-    seed: int, steps: list[tuple[float, Action]], cores: int, at_triggers: bool, policy: str
+    seed: int, steps: list[tuple[float, Action]], cores: int, at_triggers: bool, policy: Policy
 ) -> None:
     rng = np.random.default_rng(seed)
     cost = BatchCost(fixed_s=0.05, kept_s=1e-3, noise=0.3, pause_s=0.1, pauses_per_s=1.0)

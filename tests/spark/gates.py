@@ -114,3 +114,7 @@ def to_files(frame: DataFrame, place: Place) -> StreamingQuery:
 def batches_done(query: StreamingQuery) -> int:
     progress = query.lastProgress
     return -1 if progress is None else int(progress["batchId"])
+
+
+def wait_for_batches(query: StreamingQuery, number: int) -> None:
+    wait_until(lambda: batches_done(query) >= number)

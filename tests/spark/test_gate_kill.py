@@ -20,7 +20,7 @@ from drivers import (
     stop_driver,
     wait_for_offset,
 )
-from gates import Place, batches_done, gate, to_files, wait_until
+from gates import Place, batches_done, gate, to_files, wait_for_batches, wait_until
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
@@ -55,8 +55,7 @@ def test_a_killed_python_worker_is_survived(spark: SparkSession, tmp_path: Path)
             with suppress(psutil.NoSuchProcess):
                 for worker in daemon.children():
                     worker.kill()
-        seen = batches_done(query)
-        wait_until(lambda at=seen: batches_done(query) >= at + 2)
+        wait_for_batches(query, batches_done(query) + 2)
     query.stop()
     place.require_exact()
 

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 import pytest
-from gates import Place, batches_done, gate, to_files, wait_until
+from gates import Place, batches_done, gate, to_files, wait_for_batches, wait_until
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -55,7 +55,7 @@ def test_a_query_that_is_stopped_and_started_goes_on_exactly(
 ) -> None:
     for batches in (4, 9, 14):
         query = to_files(gate(spark, place, delay="300ms"), place)
-        wait_until(lambda at=batches, q=query: batches_done(q) >= at)
+        wait_for_batches(query, batches)
         query.stop()
     assert len(place.require_exact().batches) >= 14
 

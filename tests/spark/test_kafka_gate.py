@@ -8,7 +8,15 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from gates import Place, batches_done, committed_files, gate, to_files, wait_until
+from gates import (
+    Place,
+    batches_done,
+    committed_files,
+    gate,
+    to_files,
+    wait_for_batches,
+    wait_until,
+)
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -49,7 +57,7 @@ def test_under_overload_and_over_a_restart_every_record_is_admitted_once_or_list
         for batches in (6, 12):
             frame = gate(spark, place, **topic.options, delay="500ms").select("id", costly)
             query = to_files(frame, place)
-            wait_until(lambda at=batches, q=query: batches_done(q) >= at)
+            wait_for_batches(query, batches)
             query.stop()
     audit = place.require_exact()
     assert audit.totals.shed > 10_000

@@ -11,6 +11,7 @@ from spillway.hosts.spark.session.local_files import use_fast_local_files
 def test_files_get_the_mode_that_hadoop_asks_for(spark: SparkSession, tmp_path: Path) -> None:
     use_fast_local_files(spark)  # a second time changes nothing
     jvm = spark._jvm
+    assert jvm is not None
     path = jvm.org.apache.hadoop.fs.Path(str(tmp_path / "file"))
     files = path.getFileSystem(spark._jsc.hadoopConfiguration())
     assert files.getClass().getName() == "SpillwayLocalFiles"

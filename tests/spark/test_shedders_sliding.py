@@ -65,9 +65,9 @@ def test_each_result_is_that_of_all_tuples(spark: SparkSession, tmp_path: Path) 
     rows = read_block(log, Span(partition=0, start=0, stop=TUPLES)).to_pandas()
     slides = rows["event_time"].astype("int64") // SLIDE_US
     held = rows.groupby([slides, "key"]).size()
-    for row in found.itertuples():
-        first = row.us // SLIDE_US
-        assert row.n == held.get((first, row.key), 0) + held.get((first + 1, row.key), 0), row
+    for us, key, n in zip(found["us"], found["key"], found["n"], strict=True):
+        first = int(us) // SLIDE_US
+        assert n == held.get((first, key), 0) + held.get((first + 1, key), 0), (us, key)
     windows = np.unique(found["us"])
     over_border = windows[windows % BLOCK_US + LENGTH_US > BLOCK_US]
     assert len(over_border) > 0, "some reach over two stretches that both stayed"

@@ -11,7 +11,10 @@ PURE = {"gate", "load", "classes", "cluster", "loop", "workloads"}
 LAYERS = (
     CORE,
     PURE,
-    {"logs", "sinks", "hosts", "flow", "templates", "estimates", "costs", "journal", "check"},
+    {
+        *("lines", "logs", "sinks", "hosts", "flow", "templates", "estimates", "costs"),
+        *("journal", "check"),
+    },
     {"api", "cli", "pictures"},
 )
 PURE_MAY_NOT_IMPORT = {"pyspark", "confluent_kafka", "socket", "subprocess", "threading", "time"}

@@ -1,4 +1,4 @@
-"""The journal on disk: JSON lines, one a decision or an event, rotated by size.
+"""The journal on disk: JSON lines, one a decision or an event, bounded by size and age.
 
 The journal never stops a query. When a line cannot be written (a full disk, a folder that has
 gone) it is counted; the first line that can be written again says how many were lost.
@@ -6,119 +6,115 @@ gone) it is counted; the first line that can be written again says how many were
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
+from contextlib import suppress
 from pathlib import Path
+from threading import Lock, Thread
 from typing import Any
 
 from spillway.errors import SpillwayError
-from spillway.model import (
-    Action,
-    Backlog,
-    BatchRecord,
-    Decision,
-    KeepFraction,
-    KeepOfBacklog,
-    Measurement,
-    Target,
-)
+from spillway.journal.entries import Entry, Event, encoded, entries_of, time_of
+from spillway.journal.rotation import open_files, rotated, shift
+from spillway.journal.summary import retire
+from spillway.lines import append, line_of, lines_in, whole_lines
+from spillway.model import Decided, Decision, Measurement
 
 
 class FileJournal:
-    """Appends to `path`; at `max_bytes` path becomes path.1, path.1 becomes path.2, and so on."""
+    """Appends to `path`; a file that is full or old becomes path.1, path.1 becomes path.2, and so
+    on. What is older than `keep_files` of them is summarised by the hour and removed.
 
-    def __init__(self, path: Path, *, max_bytes: int = 16_000_000, keep_files: int = 4) -> None:
+    `max_bytes` of a file, `max_age_s` of its first line by the times that are recorded.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        max_bytes: int = 64 << 20,
+        max_age_s: float = 24 * 3600.0,
+        keep_files: int = 7,
+    ) -> None:
         self._path = path
         self._max_bytes = max_bytes
+        self._max_age_s = max_age_s
         self._keep_files = keep_files
+        self._began_s: float | None = None  # the first line of the current file; None: unknown
         self._lost_lines = 0
+        self._retiring: Thread | None = None
+        self._lock = Lock()  # the loop and its supervision both write
 
     @property
     def lost_lines(self) -> int:
         return self._lost_lines
 
     def record(self, measurement: Measurement, decision: Decision) -> None:
-        self._write(
-            {"measurement": asdict(measurement), "decision": _decision_to_json(decision)},
-        )
+        decided = Decided(measurement=measurement, decision=decision)
+        self._write(measurement.time_s, decided)
 
     def event(self, time_s: float, kind: str, **fields: Any) -> None:
         """Something that is no decision: a start, a restart, a loop that went away."""
-        self._write({"event": kind, "time_s": time_s, **fields})
+        self._write(time_s, Event(time_s=time_s, kind=kind, fields=fields))
 
-    def _write(self, value: dict[str, Any]) -> None:
-        lost = {"lost_lines": self._lost_lines} if self._lost_lines else {}
-        line = json.dumps({**value, **lost}, separators=(",", ":")) + "\n"
-        try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._rotate(len(line))
-            _append_whole_line(self._path, line)
-        except OSError:
-            self._lost_lines += 1
-        else:
-            self._lost_lines = 0
+    def close(self) -> None:
+        """Waits until what was rotated out is summarised."""
+        if self._retiring is not None:
+            self._retiring.join()
 
-    def _rotate(self, upcoming_bytes: int) -> None:
-        if not self._path.exists() or self._path.stat().st_size + upcoming_bytes <= self._max_bytes:
-            return
-        for number in range(self._keep_files - 1, 0, -1):
-            older = self._path.with_name(f"{self._path.name}.{number}")
-            if older.exists():
-                older.replace(self._path.with_name(f"{self._path.name}.{number + 1}"))
-        self._path.replace(self._path.with_name(f"{self._path.name}.1"))
+    def _write(self, time_s: float, entry: Entry) -> None:
+        with self._lock:
+            lost = {"lost_lines": self._lost_lines} if self._lost_lines else {}
+            line = line_of({**encoded(entry), **lost})
+            try:
+                if self._is_full(time_s, len(line) + 1):
+                    self._rotate()
+                    self._began_s = time_s
+                append(self._path, line)
+            except OSError:
+                self._lost_lines += 1
+            else:
+                self._lost_lines = 0
+
+    def _is_full(self, time_s: float, upcoming_bytes: int) -> bool:
+        size = self._path.stat().st_size if self._path.exists() else 0
+        if size == 0:
+            self._began_s = time_s
+            return False
+        if self._began_s is None:
+            self._began_s = _first_time_s(self._path, time_s)
+        age_s = abs(time_s - self._began_s)  # a clock may be set back
+        return age_s > self._max_age_s or size + upcoming_bytes > self._max_bytes
+
+    def _rotate(self) -> None:
+        self.close()  # numbers must not move under it
+        shift(self._path)
+        self._retiring = Thread(target=self._retire)  # takes seconds: not in the loop's way
+        self._retiring.start()
+
+    def _retire(self) -> None:
+        with suppress(OSError):  # tried again at the next rotation
+            for number, file in reversed(rotated(self._path).items()):
+                if number > self._keep_files:
+                    retire(self._path, file)
 
 
-def _append_whole_line(path: Path, line: str) -> None:
-    """Append, or leave the file as it was: a full disk must not tear a line."""
-    with path.open("ab", buffering=0) as file:
-        before = file.tell()
-        data = line.encode()
-        if file.write(data) != len(data):
-            file.truncate(before)
-            raise OSError("the disk took only a part of the line")
+def read_journal(path: Path) -> Iterator[Entry]:
+    """Everything that is kept whole, in the order of its writing, for replays and reports."""
+    with open_files(path) as files:
+        if not files:
+            raise SpillwayError(f"there is no journal at {path}")
+        for name, file in files:
+            for number, line in enumerate(lines_in(file), start=1):
+                yield from _entries(line, f"{name}:{number}")
 
 
-def read_decisions(path: Path) -> Iterator[tuple[Measurement, Decision]]:
-    """What was measured and decided, in order: the input for a replay of any load manager."""
-    for number, line in enumerate(_lines(path), start=1):
-        try:
-            value = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise SpillwayError(f"{path}:{number} is not a journal line: {error}") from error
-        if "measurement" in value:
-            yield _measurement(value["measurement"]), _decision(value["decision"])
-
-
-def _lines(path: Path) -> Iterator[str]:
+def _entries(line: bytes, where: str) -> list[Entry]:
     try:
-        with path.open() as file:
-            yield from file
-    except FileNotFoundError as error:
-        raise SpillwayError(f"there is no journal at {path}") from error
+        return list(entries_of(line))
+    except (ValueError, TypeError, KeyError, AttributeError, SpillwayError) as error:
+        raise SpillwayError(f"{where} is not a journal line: {error!r}") from error
 
 
-def _decision_to_json(decision: Decision) -> dict[str, Any]:
-    action = decision.action
-    if isinstance(action, KeepFraction):
-        shown: dict[str, Any] = {"keep_fraction": action.fraction}
-    else:
-        shown = {"keep_of_backlog": action.tuples}
-    return {"action": shown, "reason": decision.reason, "headroom": decision.headroom}
-
-
-def _decision(value: dict[str, Any]) -> Decision:
-    shown = value["action"]
-    action: Action
-    if "keep_fraction" in shown:
-        action = KeepFraction(fraction=shown["keep_fraction"])
-    else:
-        action = KeepOfBacklog(tuples=shown["keep_of_backlog"])
-    return Decision(action=action, reason=value["reason"], headroom=value["headroom"])
-
-
-def _measurement(value: dict[str, Any]) -> Measurement:
-    nested = {
-        "target": Target(**value["target"]),
-        "backlog": Backlog(**value["backlog"]),
-        "batches": tuple(BatchRecord(**batch) for batch in value["batches"]),
-    }
-    return Measurement(**{**value, **nested})
+def _first_time_s(path: Path, otherwise_s: float) -> float:
+    with suppress(ValueError, TypeError, KeyError, StopIteration):
+        return time_of(json.loads(next(whole_lines(path))))
+    return otherwise_s

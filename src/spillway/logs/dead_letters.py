@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from spillway.lines import append, line_of
+
 SAMPLES_PER_READ = 10
 SAMPLE_BYTES = 4096  # of one record
 SAMPLES_FILE_BYTES = 4_000_000  # of a partition; later samples are left out, counts go on
@@ -130,9 +132,7 @@ def _expanded(ranges: list[list[int]]) -> Positions:
 def _sample(path: Path, partition: int, samples: Sequence[Malformed]) -> None:
     if not samples or (path.exists() and path.stat().st_size > SAMPLES_FILE_BYTES):
         return
-    with path.open("a", encoding="utf-8") as file:
-        for sample in samples:
-            file.write(json.dumps(_line(partition, sample)) + "\n")
+    append(path, *(line_of(_line(partition, sample)) for sample in samples))
 
 
 def _line(partition: int, sample: Malformed) -> dict[str, object]:

@@ -8,17 +8,15 @@ instances that were there at that version; so a replayed batch sees the same ins
 Planners and workers import this module: it stays light.
 """
 
-import fcntl
 import json
-import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from spillway.errors import SpillwayError
+from spillway.lines import LineWriter, line_of, line_writer, whole_lines
 
 FOREVER = 2**62
 
@@ -61,12 +59,13 @@ class InstanceStore:
 
     def begin(self, frame: Frame) -> None:
         """The first line. A store that exists keeps its own."""
-        if self.frame() is None:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.touch()
-            line = {"template": frame.template, "types": dict(frame.types)}
-            with self._alone() as file:
-                _write(file, {"version": 0, **line, "shapes": [dict(s) for s in frame.shapes]})
+        if self.frame() is not None:
+            return
+        line = {"template": frame.template, "types": dict(frame.types)}
+        shapes = [dict(shape) for shape in frame.shapes]
+        with line_writer(self.path) as file:
+            if self.frame() is None:  # still, now that nobody else writes
+                _write(file, {"version": 0, **line, "shapes": shapes})
 
     def frame(self) -> Frame | None:
         first = next(iter(self._lines()), None)
@@ -137,9 +136,7 @@ class InstanceStore:
     ) -> list[int]:
         if not (add or remove or more):
             return []
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.touch()
-        with self._alone() as file:
+        with line_writer(self.path) as file:
             first = max((instance.query_id for instance in self.instances()), default=0) + 1
             ids = list(range(first, first + len(add)))
             rows = {str(i): dict(row) for i, row in zip(ids, add, strict=True)}
@@ -147,28 +144,16 @@ class InstanceStore:
             _write(file, {"version": self.version() + 1, **{k: v for k, v in change.items() if v}})
         return ids
 
-    @contextmanager
-    def _alone(self) -> Iterator[BinaryIO]:
-        """The file, open at the end of its last whole line, while nobody else writes."""
-        with self.path.open("r+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            file.seek(file.read().rfind(b"\n") + 1)
-            file.truncate()  # what a killed writer left
-            yield file
-
     def _lines(self) -> list[dict[str, Any]]:
         identity = self.identity()  # before the text: at worst the text is newer and read twice
         if self._read is None or self._read[0] != identity:
-            text = self.path.read_text() if self.path.exists() else ""
-            whole = text[: text.rfind("\n") + 1]  # a line without its end is still being written
-            self._read = identity, [json.loads(line) for line in whole.splitlines()]
+            lines = whole_lines(self.path) if self.path.exists() else ()
+            self._read = identity, [json.loads(line) for line in lines]
         return self._read[1]
 
 
-def _write(file: BinaryIO, line: Mapping[str, Any]) -> None:
-    file.write(json.dumps(line).encode() + b"\n")
-    file.flush()
-    os.fsync(file.fileno())  # no offset may name a version that a crash can undo
+def _write(file: LineWriter, change: Mapping[str, Any]) -> None:
+    file.append(line_of(change), durable=True)  # no offset may name what a crash can undo
 
 
 def _text(values: Values) -> str:

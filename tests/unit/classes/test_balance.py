@@ -15,7 +15,9 @@ MEAN, P99 = Target(delay_s=2.0), Target(delay_s=2.0, statistic="p99")
 LIGHT = QueryLoad(rate_per_s=1_000.0, fixed_s=0.2, cost_s=1e-6)
 
 
-def service_class(name: str, quota: float, *, sheds: bool, gate: QueryLoad, target: Target = MEAN):
+def service_class(
+    name: str, quota: float, *, sheds: bool, gate: QueryLoad, target: Target = MEAN
+) -> ClassLoad:
     return ClassLoad(
         name=name,
         priority=1,

@@ -1,4 +1,4 @@
-from collections import Counter
+from collections import defaultdict
 
 import pytest
 
@@ -9,8 +9,8 @@ QUOTAS = {"one": 0.6, "two": 0.3, "three": 0.1}
 
 def run(
     scheduler: ClassScheduler, ready: list[str], costs: dict[str, float], units: int
-) -> Counter:
-    used_s: Counter = Counter()
+) -> dict[str, float]:
+    used_s: dict[str, float] = defaultdict(float)
     for _ in range(units):
         name = scheduler.next(ready)
         assert name is not None

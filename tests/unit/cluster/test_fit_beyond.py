@@ -13,12 +13,14 @@ from spillway.cluster.fit.links import Link, with_links
 from spillway.cluster.fit.optimum import optimum
 from spillway.cluster.fit.shares import negotiate, unshared
 from spillway.cluster.fit.spread import MaxError, TableSize
-from spillway.cluster.fit.topology import Arc, Input, Node, Output, Path, Topology, exact
+from spillway.cluster.fit.topology import Arc, Input, Node, Output, Path, Port, Topology, exact
 from spillway.errors import SpillwayError
 from spillway_lab.workloads.random_topology import Shape, random_topology
 
 
-def two_parents(weights=("1", "1")):
+def two_parents(
+    weights: tuple[str, str] = ("1", "1"),
+) -> tuple[Topology, dict[Port, float]]:
     """A and B each send one stream to C, which has room for one of them."""
     parents = tuple(
         Node(
@@ -36,7 +38,7 @@ def two_parents(weights=("1", "1")):
     return Topology((*parents, child)), {("A", "in"): 1.0, ("B", "in"): 1.0}
 
 
-def test_every_parent_gets_a_copy_of_a_common_child():
+def test_every_parent_gets_a_copy_of_a_common_child() -> None:
     topology, _ = two_parents()
     split = unshared(topology, {"C<A": 0.25, "C<B": 0.75})
     assert split.copies["C"] == ("C<A", "C<B")
@@ -45,12 +47,12 @@ def test_every_parent_gets_a_copy_of_a_common_child():
     assert not topology.is_forest
 
 
-def test_tables_alone_refuse_several_parents():
+def test_tables_alone_refuse_several_parents() -> None:
     with pytest.raises(SpillwayError, match=r"'C' has several parents \(A, B\)"):
         build_tables(two_parents()[0], TableSize(rows=16))
 
 
-def test_prices_give_a_common_child_to_the_parent_that_makes_more_of_it():
+def test_prices_give_a_common_child_to_the_parent_that_makes_more_of_it() -> None:
     topology, rates = two_parents(weights=("1", "3"))
     found = negotiate(topology, rates, TableSize(rows=64))
     assert found.proportional_score == pytest.approx(2.0, rel=0.05)
@@ -58,7 +60,7 @@ def test_prices_give_a_common_child_to_the_parent_that_makes_more_of_it():
     assert sum(found.shares[copy] for copy in ("C<A", "C<B")) == pytest.approx(1.0)
 
 
-def test_no_copy_of_a_common_node_takes_more_than_its_share():
+def test_no_copy_of_a_common_node_takes_more_than_its_share() -> None:
     topology, rates = random_topology(Shape(nodes=25, max_parents=3), np.random.default_rng(3))
     found = negotiate(topology, rates, TableSize(rows=32), rounds=3)
     assert found.outcome.score >= found.proportional_score
@@ -68,22 +70,25 @@ def test_no_copy_of_a_common_node_takes_more_than_its_share():
         assert busy <= float(topology.by_name[name].capacity) * (1 + 1e-6)
 
 
-def test_jains_index_is_one_for_equals_and_one_nth_for_a_single_winner():
+def test_jains_index_is_one_for_equals_and_one_nth_for_a_single_winner() -> None:
     assert jain_index([0.3, 0.3, 0.3]) == pytest.approx(1.0)
     assert jain_index([1.0, 0.0, 0.0, 0.0]) == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_max_min_raises_the_lowest_fraction_as_far_as_a_linear_programme_can(seed):
+def test_max_min_raises_the_lowest_fraction_as_far_as_a_linear_programme_can(
+    seed: int,
+) -> None:
     topology, rates = random_topology(Shape(nodes=12), np.random.default_rng(seed))
     loads = shed_nothing(topology, rates).loads
     # all queries at one fraction t: maximise t subject to t x load <= 1 at every node
     answer = linprog([-1.0], A_ub=[[x] for x in loads.values()], b_ub=[1.0] * len(loads))
+    assert answer.x is not None
     lowest = min(1.0, answer.x[0])
     assert min(max_min_fractions(topology, rates).values()) == pytest.approx(lowest)
 
 
-def test_max_min_leaves_no_capacity_that_a_query_could_use():
+def test_max_min_leaves_no_capacity_that_a_query_could_use() -> None:
     topology, rates = random_topology(Shape(nodes=12), np.random.default_rng(9))
     fractions = max_min_fractions(topology, rates)
     assert min(fractions.values()) < 1.0
@@ -91,7 +96,7 @@ def test_max_min_leaves_no_capacity_that_a_query_could_use():
     assert len(fractions) == len(topology.outputs)
 
 
-def test_a_full_node_stops_only_its_own_queries():
+def test_a_full_node_stops_only_its_own_queries() -> None:
     slow = Node(
         name="slow",
         inputs=(Input(name="in"),),
@@ -109,7 +114,7 @@ def test_a_full_node_stops_only_its_own_queries():
     assert fractions == pytest.approx({"slow": 0.25, "fast": 1.0})
 
 
-def test_a_link_limits_what_a_parent_sends():
+def test_a_link_limits_what_a_parent_sends() -> None:
     child = Node(
         name="c",
         inputs=(Input(name="in"),),
@@ -129,7 +134,7 @@ def test_a_link_limits_what_a_parent_sends():
     assert not found.plans[link.name].sheds
 
 
-def test_a_link_without_traffic_is_refused():
+def test_a_link_without_traffic_is_refused() -> None:
     topology, _ = two_parents()
     link = Link(sender="A", receivers=("B",), bytes_per_s=exact(1), bytes_per_tuple=exact(1))
     with pytest.raises(SpillwayError, match="carries nothing"):

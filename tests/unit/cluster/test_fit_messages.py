@@ -14,34 +14,36 @@ from spillway.cluster.fit.messages import (
     update_between,
 )
 from spillway.cluster.fit.spread import MaxError, TableSize
-from spillway.cluster.fit.topology import Topology, exact
+from spillway.cluster.fit.topology import Port, Topology, exact
 from spillway.errors import SpillwayError
 from spillway_lab.workloads.random_topology import Shape, random_topology
 
+Tree = tuple[Topology, dict[Port, float]]
+
 
 @pytest.fixture
-def tree():
+def tree() -> Tree:
     return random_topology(Shape(nodes=30), np.random.default_rng(4))
 
 
-def dearer(topology, name, factor):
+def dearer(topology: Topology, name: str, factor: str) -> Topology:
     node = topology.by_name[name]
     paths = tuple(replace(p, cost=p.cost * exact(factor)) for p in node.paths)
     changed = replace(node, paths=paths)
     return Topology(tuple(changed if n is node else n for n in topology.nodes))
 
 
-def a_leaf(topology):
+def a_leaf(topology: Topology) -> str:
     return next(n.name for n in reversed(topology.order) if not n.children)
 
 
-def test_a_full_table_survives_the_wire(tree):
+def test_a_full_table_survives_the_wire(tree: Tree) -> None:
     for table in build_tables(tree[0], TableSize(rows=32)).values():
         update = TableUpdate.decode(full_update(table, 1).encode())
         assert apply_update(table.inputs, None, 0, update).same_as(table)
 
 
-def test_old_table_and_update_give_the_new_table(tree):
+def test_old_table_and_update_give_the_new_table(tree: Tree) -> None:
     topology, _ = tree
     size = MaxError(score=exact("2"))
     name = a_leaf(topology)
@@ -53,7 +55,7 @@ def test_old_table_and_update_give_the_new_table(tree):
     assert not received.same_as(old)
 
 
-def test_with_a_maximum_error_a_dearer_path_moves_only_the_edge_of_the_table():
+def test_with_a_maximum_error_a_dearer_path_moves_only_the_edge_of_the_table() -> None:
     shape = Shape(nodes=1, max_inputs=1, split_chance=0.0)
     topology, _ = random_topology(shape, np.random.default_rng(1))
     size = MaxError(score=exact("0.5"))
@@ -64,14 +66,14 @@ def test_with_a_maximum_error_a_dearer_path_moves_only_the_edge_of_the_table():
     assert len(update.encode()) < len(full_update(new, 2).encode()) / 2
 
 
-def test_a_missed_version_is_refused(tree):
+def test_a_missed_version_is_refused(tree: Tree) -> None:
     table = build_tables(tree[0], TableSize(rows=8))["n0"]
     update = replace(full_update(table, 5), base=4)
     with pytest.raises(SpillwayError, match="ask the child for its table in full"):
         apply_update(table.inputs, table, 3, update)
 
 
-def test_nothing_travels_when_nothing_changed(tree):
+def test_nothing_travels_when_nothing_changed(tree: Tree) -> None:
     topology, rates = tree
     tables = build_tables(topology, TableSize(rows=32), peaks=rates)
     found = refresh(topology, tables, [a_leaf(topology)], TableSize(rows=32), peaks=rates)
@@ -79,7 +81,9 @@ def test_nothing_travels_when_nothing_changed(tree):
     assert found.rebuilt == (a_leaf(topology),)
 
 
-def test_a_refresh_gives_the_tables_of_a_full_build_from_the_changed_branch_alone(tree):
+def test_a_refresh_gives_the_tables_of_a_full_build_from_the_changed_branch_alone(
+    tree: Tree,
+) -> None:
     topology, rates = tree
     size = TableSize(rows=32)
     tables = build_tables(topology, size, peaks=rates)

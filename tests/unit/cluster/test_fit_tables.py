@@ -12,8 +12,8 @@ from spillway.cluster.fit.topology import Arc, Input, Node, Output, Path, Topolo
 from spillway.errors import SpillwayError
 
 
-def leaf(name, *costs, capacity="1", weights=None):
-    weights = weights or [1] * len(costs)
+def leaf(name: str, *costs: str, capacity: str = "1", weights: list[str] | None = None) -> Node:
+    weights = weights or ["1"] * len(costs)
     return Node(
         name=name,
         inputs=tuple(Input(name=str(k)) for k in range(len(costs))),
@@ -29,7 +29,9 @@ def leaf(name, *costs, capacity="1", weights=None):
     )
 
 
-def feeding(name, *arcs, cost="0", capacity="1"):
+def feeding(
+    name: str, *arcs: tuple[str, str, str, str], cost: str = "0", capacity: str = "1"
+) -> Node:
     """One input that splits into arcs of (child, input, cost, selectivity)."""
     return Node(
         name=name,
@@ -47,37 +49,37 @@ def feeding(name, *arcs, cost="0", capacity="1"):
     )
 
 
-def test_a_row_at_the_capacity_belongs_to_the_table_despite_rounding():
+def test_a_row_at_the_capacity_belongs_to_the_table_despite_rounding() -> None:
     table = build_table(leaf("n", "0.1", "0.7"), {}, MaxError(score=exact("0.2")))
     # multiples of 0.1: a + 7 b <= 100
     assert table.rows == sum(1 for a in range(101) for b in range(15) if a + 7 * b <= 100)
 
 
-def test_a_maximum_error_beyond_the_bound_states_the_larger_error():
+def test_a_maximum_error_beyond_the_bound_states_the_larger_error() -> None:
     fine = MaxError(score=exact("0.001"), rows=50)
     table = build_table(leaf("n", "1", "1"), {}, fine)
     assert table.rows <= 50
     assert table.error > 0.001
 
 
-def test_a_table_size_is_never_exceeded():
+def test_a_table_size_is_never_exceeded() -> None:
     for rows in (4, 10, 64, 300):
         assert build_table(leaf("n", "1", "3"), {}, TableSize(rows=rows)).rows <= rows
 
 
-def test_more_inputs_than_the_size_allows_are_refused_with_the_fix():
+def test_more_inputs_than_the_size_allows_are_refused_with_the_fix() -> None:
     with pytest.raises(SpillwayError, match=r"2\^m rows or more, here 32"):
         build_table(leaf("n", *["1"] * 5), {}, TableSize(rows=16))
 
 
-def test_dominated_rows_are_those_that_ask_for_more_and_score_no_more():
+def test_dominated_rows_are_those_that_ask_for_more_and_score_no_more() -> None:
     costs = np.array([[0.0, 1.0, 1.0, 2.0], [0.0, 1.0, 2.0, 0.0]])
     scores = np.array([0.0, 5.0, 5.0, 4.0])
     assert sorted(undominated(costs, scores)) == [0, 1, 3]
 
 
 @pytest.mark.parametrize("columns", [1, 2, 3])
-def test_thinning_loses_no_more_than_it_states_and_keeps_the_empty_row(columns):
+def test_thinning_loses_no_more_than_it_states_and_keeps_the_empty_row(columns: int) -> None:
     rng = np.random.default_rng(columns)
     costs = np.concatenate((np.zeros((columns, 1)), rng.uniform(0, 1, (columns, 3000))), axis=1)
     scores = costs.sum(axis=0) * rng.uniform(0.5, 1.0, 3001)
@@ -89,7 +91,7 @@ def test_thinning_loses_no_more_than_it_states_and_keeps_the_empty_row(columns):
         assert scores[kept][fits].max() >= scores[row] - error - 1e-12
 
 
-def test_rates_are_mapped_back_through_selectivity():
+def test_rates_are_mapped_back_through_selectivity() -> None:
     child = build_table(leaf("c", "1"), {}, TableSize(rows=5))
     parent = build_table(feeding("p", ("c", "0", "0", "0.5")), {"c": child}, TableSize(rows=5))
     assert parent.rates[0] == pytest.approx(child.rates[0] / 0.5)
@@ -97,7 +99,7 @@ def test_rates_are_mapped_back_through_selectivity():
     assert parent.error == child.error
 
 
-def test_rows_that_the_parent_cannot_carry_are_removed():
+def test_rows_that_the_parent_cannot_carry_are_removed() -> None:
     child = build_table(leaf("c", "1"), {}, TableSize(rows=11))
     parent = build_table(
         feeding("p", ("c", "0", "2", "1"), capacity="1"), {"c": child}, TableSize(rows=11)
@@ -105,7 +107,7 @@ def test_rows_that_the_parent_cannot_carry_are_removed():
     assert parent.rates.max() == pytest.approx(0.5)
 
 
-def test_a_split_propagates_the_larger_rate_and_drops_the_rest_locally():
+def test_a_split_propagates_the_larger_rate_and_drops_the_rest_locally() -> None:
     node = feeding("p", ("b", "0", "0.01", "1"), ("c", "0", "0.01", "1"))
     topology = Topology((node, leaf("b", "1"), leaf("c", "4")))
     tables = build_tables(topology, MaxError(score=exact("0.01")))
@@ -116,7 +118,7 @@ def test_a_split_propagates_the_larger_rate_and_drops_the_rest_locally():
     assert not found.plans["c"].sheds
 
 
-def test_a_node_with_children_and_outputs_of_its_own_reaches_the_optimum():
+def test_a_node_with_children_and_outputs_of_its_own_reaches_the_optimum() -> None:
     node = Node(
         name="p",
         inputs=(Input(name="in", cost=exact("0.1")),),
@@ -135,7 +137,7 @@ def test_a_node_with_children_and_outputs_of_its_own_reaches_the_optimum():
     assert max(found.loads.values()) <= 1.0 + 1e-9
 
 
-def test_a_fine_grid_of_own_outputs_survives_the_merge_with_a_child():
+def test_a_fine_grid_of_own_outputs_survives_the_merge_with_a_child() -> None:
     node = Node(
         name="p",
         inputs=(Input(name="a"), Input(name="b")),
@@ -152,13 +154,13 @@ def test_a_fine_grid_of_own_outputs_survives_the_merge_with_a_child():
     assert best - shed(topology, tables, rates).score <= tables["p"].error < 0.3 * best
 
 
-def test_the_region_without_overload_is_exact_between_grid_points():
+def test_the_region_without_overload_is_exact_between_grid_points() -> None:
     table = build_table(leaf("n", "3", "1"), {}, TableSize(rows=6))
     assert not table.look_up((0.2, 0.4)).sheds
     assert table.look_up((0.2, 0.41)).sheds
 
 
-def test_a_table_too_coarse_for_the_rates_cuts_all_inputs_alike():
+def test_a_table_too_coarse_for_the_rates_cuts_all_inputs_alike() -> None:
     table = build_table(leaf("n", "1", "1", capacity="100"), {}, TableSize(rows=4))
     plan = table.look_up((60.0, 60.0))
     assert plan.input_keep == pytest.approx((100 / 120, 100 / 120))
@@ -166,7 +168,7 @@ def test_a_table_too_coarse_for_the_rates_cuts_all_inputs_alike():
     assert plan.sheds
 
 
-def test_peaks_bring_the_rows_to_where_the_rates_are():
+def test_peaks_bring_the_rows_to_where_the_rates_are() -> None:
     node = leaf("n", "1", "1")
     wide = build_table(node, {}, TableSize(rows=64))
     near = build_table(node, {}, TableSize(rows=64), peaks=np.array([0.2, 1.0]))
@@ -174,12 +176,12 @@ def test_peaks_bring_the_rows_to_where_the_rates_are():
     assert near.error < wide.error
 
 
-def test_weights_decide_who_is_shed():
+def test_weights_decide_who_is_shed() -> None:
     table = build_table(leaf("n", "1", "1", weights=["1", "3"]), {}, TableSize(rows=64))
     assert table.look_up((1.0, 1.0)).input_keep == pytest.approx((0.0, 1.0))
 
 
-def test_a_higher_priority_is_served_first_however_dear_it_is():
+def test_a_higher_priority_is_served_first_however_dear_it_is() -> None:
     node = Node(
         name="n",
         inputs=(Input(name="low"), Input(name="high")),
@@ -193,17 +195,17 @@ def test_a_higher_priority_is_served_first_however_dear_it_is():
     assert plan.input_keep[0] == pytest.approx(0.0)
 
 
-def test_a_look_up_with_the_wrong_number_of_rates_is_refused():
+def test_a_look_up_with_the_wrong_number_of_rates_is_refused() -> None:
     with pytest.raises(SpillwayError, match="got 1 rates: it has 2 inputs"):
         build_table(leaf("n", "1", "1"), {}, TableSize(rows=9)).look_up((1.0,))
 
 
-def test_a_node_without_capacity_sheds_everything():
+def test_a_node_without_capacity_sheds_everything() -> None:
     plan = build_table(leaf("n", "1", capacity="0"), {}, TableSize(rows=4)).look_up((1.0,))
     assert plan.input_keep == (0.0,)
 
 
-def test_cycles_and_double_feeds_are_refused():
+def test_cycles_and_double_feeds_are_refused() -> None:
     a = feeding("a", ("b", "in", "1", "1"))
     with pytest.raises(SpillwayError, match="cycle"):
         Topology((a, feeding("b", ("a", "in", "1", "1"))))

@@ -25,7 +25,8 @@ def design(factors: np.ndarray) -> list[SeenBatch]:
     sizes = np.tile([50_000, 100_000, 200_000], factors.size // 9)
     cases = [case for n in sizes for case in ((n, n, 0), (n, 0, n), (n, n, n))]
     return [
-        batch(*(int(c) for c in case), factor=f) for case, f in zip(cases, factors, strict=True)
+        batch(int(kept), int(alerts), int(scores), factor)
+        for (kept, alerts, scores), factor in zip(cases, factors, strict=True)
     ]
 
 

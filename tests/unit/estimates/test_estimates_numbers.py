@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from scipy.stats import t as student_t
 
-from spillway.estimates.numbers import LEAST_KEPT, estimates, student, sums
+from spillway.estimates.numbers import LEAST_KEPT, Estimates, estimates, student, sums
 from spillway_lab.benchmarks.estimates import Population, Tally, _onset, _strata, _uniform
 
 Z = 1.959964
 
 
-def of_one_group(weights: np.ndarray, values: np.ndarray, places: np.ndarray) -> object:
+def of_one_group(weights: np.ndarray, values: np.ndarray, places: np.ndarray) -> Estimates:
     return estimates(sums(np.zeros(len(values), dtype=np.int64), 1, weights, values, places), Z)
 
 

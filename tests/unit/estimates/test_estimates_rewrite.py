@@ -1,5 +1,7 @@
 """Which queries can be estimated, and what the others hear before anything runs."""
 
+from collections.abc import Mapping
+
 import pytest
 
 from spillway.errors import SpillwayError
@@ -109,7 +111,7 @@ def test_the_freshest_tuples_are_no_sample_either() -> None:
         estimated("q", WINDOWED, policy="fresh")
 
 
-def flow(stream: dict[str, object], query: dict[str, object]) -> Flow:
+def flow(stream: Mapping[str, object], query: Mapping[str, object]) -> Flow:
     return Flow.model_validate(
         {
             "streams": {"s": {"source": "synthetic", "event_time": "event_time", **stream}},

@@ -7,10 +7,10 @@ import pytest
 
 from spillway.errors import SpillwayError
 from spillway.logs.catalog import open_log
-from spillway.ports import Span
+from spillway.ports import Log, Span
 
 
-def replay(path: Path, **options: str):
+def replay(path: Path, **options: str) -> Log:
     return open_log({"source": "replay", "path": str(path), "start": "1000", **options})
 
 

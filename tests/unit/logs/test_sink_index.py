@@ -7,6 +7,7 @@ import pytest
 from spillway.errors import SpillwayError
 from spillway.logs.catalog import open_log
 from spillway.logs.sink_index import SinkIndex
+from spillway.ports import Log
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "contract"))
 from log_cases import compact, write_batch
@@ -16,7 +17,7 @@ def rows(*values: int) -> pa.Table:
     return pa.table({"id": pa.array(values, pa.int64())})
 
 
-def ids(log, stop: int) -> list[int]:
+def ids(log: Log, stop: int) -> list[int]:
     (span,) = log.extent(0.0)
     assert span.stop == stop
     return [value for batch in log.read(span, None) for value in batch.column("id").to_pylist()]

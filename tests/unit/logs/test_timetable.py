@@ -3,13 +3,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spillway.logs.timetable import CURVE_POINTS, timetable_of_arrivals, timetable_of_rates
+from spillway.logs.timetable import (
+    CURVE_POINTS,
+    Timetable,
+    timetable_of_arrivals,
+    timetable_of_rates,
+)
 
 START_US = 1_800_000_000_000_000
 START_S = START_US / 1e6
 
 
-def rates(*pairs: tuple[float, float], strides: int = 1):
+def rates(*pairs: tuple[float, float], strides: int = 1) -> Timetable:
     times_s, per_s = np.array(pairs).T
     return timetable_of_rates(START_US, times_s, per_s, strides)
 

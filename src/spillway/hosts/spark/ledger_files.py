@@ -9,15 +9,15 @@ from spillway.errors import SpillwayError
 from spillway.gate.ledger import Audit, Life, audit, disagreements, lives
 from spillway.gate.offsets import Offset, decode
 from spillway.hosts.spark.checkpoint import logged_batches
+from spillway.lines import whole_lines
 
 
 def read_ledger(path: Path) -> list[Offset]:
     """Every whole line of a ledger. A line that a kill has torn is the last one and is left out."""
     if not path.is_file():
         raise SpillwayError(f"'{path}' is no ledger: give the file of option 'ledger'")
-    lines = path.read_text().split("\n")
     found = []
-    for number, line in enumerate(lines[:-1], start=1):
+    for number, line in enumerate(whole_lines(path), start=1):
         try:
             found.append(decode(json.loads(line)))
         except (ValueError, AttributeError):

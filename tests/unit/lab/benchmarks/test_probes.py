@@ -131,7 +131,9 @@ def test_a_gate_that_is_dearer_than_the_bare_source_is_seen_in_its_batch_times()
     assert row["efficiency"] == pytest.approx(1.0 / 1.1, rel=1e-3)
 
 
-def progress(number: int, gate: Offset, *, probe: bool, turn: int, stopped_s: float) -> object:
+def progress(
+    number: int, gate: Offset, *, probe: bool, turn: int, stopped_s: float
+) -> BatchProgress:
     def shown(asked_s: float) -> str:
         return json.dumps(
             {

@@ -5,12 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from spillway.load import laws
 from spillway_lab.experiments import managers
 from spillway_lab.experiments.ctrl import longterm, model
 from spillway_lab.experiments.ctrl.setting import Spec, run
 from spillway_lab.experiments.managers import Score, best_law, best_paper_law
 from spillway_lab.experiments.outcomes import Outcome, numbers, ratio
 from spillway_lab.experiments.pham import environment, worst
+from spillway_lab.experiments.pham.setting import spark_spec
 from spillway_lab.experiments.pool import run_all
 from spillway_lab.experiments.report import Setup
 from spillway_lab.experiments.traces import shared_folder, web_trace
@@ -112,7 +114,7 @@ def score(late: int, loss: float) -> Score:
 
 
 def test_the_best_law_may_not_lose_more_than_the_best_paper_law() -> None:
-    by_law = {law: score(1000, 0.4) for law in managers.laws.LAWS}
+    by_law = {law: score(1000, 0.4) for law in laws.LAWS}
     by_law |= {"ctrl": score(100, 0.5), "pid": score(0, 0.9), "predictive": score(10, 0.45)}
     assert best_paper_law(by_law) == "ctrl"
     assert best_law(by_law) == "predictive"
@@ -148,7 +150,7 @@ def test_the_seed_picks_another_stretch_of_the_real_trace() -> None:
 
 
 def test_a_paper_s_load_on_spark_is_the_same_multiple_of_the_capacity_every_second() -> None:
-    spec = environment.spark_spec(environment._spec("aloma", Setup(), 40.0))
+    spec = spark_spec(environment._spec("aloma", Setup(), 40.0))
     assert len(spec.offered) == 40
     assert np.mean(spec.offered[:10]) == pytest.approx(200 / 208, rel=0.05)
     assert np.mean(spec.offered[11:]) == pytest.approx(350 / 208, rel=0.05)

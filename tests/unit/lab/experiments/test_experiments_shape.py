@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from spillway.load import laws
+from spillway.workloads import named
 from spillway_lab.experiments import dissp, managers, pool
 from spillway_lab.experiments.ctrl import longterm, model, sweeps
 from spillway_lab.experiments.pham import cost, environment, headroom, networks, priority, worst
@@ -49,10 +51,10 @@ def test_a_shortened_experiment_gives_json_tables_and_pictures(name: str) -> Non
 
 
 def test_a_small_part_of_all_managers_gives_the_same_shape(monkeypatch: pytest.MonkeyPatch) -> None:
-    few = {"web": managers.named.WORKLOADS["web"]}
-    monkeypatch.setattr(managers.named, "WORKLOADS", few)
+    few = {"web": named.WORKLOADS["web"]}
+    monkeypatch.setattr(named, "WORKLOADS", few)
     report = managers.all_managers(Setup(seed=3), duration_s=15.0)
-    assert set(report.results["micro-batch"]["web"]) == set(managers.laws.LAWS)
+    assert set(report.results["micro-batch"]["web"]) == set(laws.LAWS)
     assert_whole(report)
 
 

@@ -111,7 +111,8 @@ def test_a_move_with_state_pauses_and_its_query_alone_waits() -> None:
     cluster.actuate([move("q1.aggregate")])
     cluster.advance(5.0)
     view = cluster.observe()
-    assert view.query("q1").delay_s is None or view.query("q1").delay_s < 0.2
+    delay_s = view.query("q1").delay_s
+    assert delay_s is None or delay_s < 0.2
     assert view.operators["q1.aggregate"].use.cpu_cores == 0.0
     assert view.operators["q1.filter"].use.cpu_cores == 0.0, "its predecessor is paused"
     assert view.operators["q1.filter"].queued_tuples > 0.0
