@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "spillway"
-CORE = {"model", "ports", "clock", "errors", "report"}
+CORE = {"model", "ports", "clock", "errors", "options", "report"}
 PURE = {"gate", "load", "classes", "cluster", "loop", "workloads"}
 LAYERS = (
     CORE,

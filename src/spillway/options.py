@@ -1,0 +1,272 @@
+"""Options, each declared once: parser, known names, JSON Schema and tables come from that.
+
+The gate, every log, every sink and every load manager has a tuple of `Option`. Values come as text
+(from Spark) or as they stand in a flow file; names are compared without their case, as Spark does.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from typing import Any, Literal
+
+from spillway.errors import SpillwayError
+from spillway.model import Target, parse_duration_s
+
+Kind = Literal[
+    "text", "texts", "whole", "number", "numbers", "flag", "duration", "target", "choice", "moment"
+]
+ANY = ".NAME"  # ends the name of an option that stands for a family, such as manager.NAME
+
+_FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+_NOUNS: Mapping[Kind, str] = {
+    "text": "text",
+    "texts": "a list of texts",
+    "whole": "a whole number",
+    "number": "a number",
+    "numbers": "a list of numbers",
+    "flag": "true or false",
+    "duration": "a duration",
+    "target": "a duration, after mean, p95 or p99 if you like",
+    "moment": "epoch seconds or ISO 8601, for example 2026-01-31T12:00:00",
+}
+_JSON_TYPES: Mapping[Kind, object] = {
+    "text": ["string", "number"],  # as in rate: 1000
+    "whole": "integer",
+    "number": "number",
+    "flag": "boolean",
+    "moment": ["string", "number"],
+}
+_LISTS: Mapping[Kind, Kind] = {"texts": "text", "numbers": "number"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Option:
+    """One option. `read` gives its value as str, int, float, bool, Target or a tuple of them;
+    durations are in seconds, moments in microseconds since the epoch."""
+
+    name: str
+    kind: Kind
+    meaning: str  # one line; an error continues "it is ..." where the option is missing
+    default: object = None  # as a user would write it; None: there is none
+    without: str = ""  # what holds instead, where there is no default
+    required: bool = False
+    unit: str = ""
+    at_least: float | None = None
+    above: float | None = None
+    at_most: float | None = None
+    below: float | None = None
+    choices: tuple[str, ...] = ()
+    count: int | None = None  # how many values a list has; None: one or more
+    pattern: str = ""  # of a text, and of each text of a list
+    example: str = ""  # what fits the pattern
+    set_by: Literal["user", "run"] = "user"  # run: by `spillway run`, for its own purposes
+
+    @property
+    def prefix(self) -> str | None:
+        """What the names of a family begin with; None for a single option."""
+        return self.name.removesuffix("NAME").lower() if self.name.endswith(ANY) else None
+
+
+def read(
+    options: Iterable[Option], given: Mapping[str, Any], what: str = "option '{}'"
+) -> dict[str, Any]:
+    """The value of every option by its declared name, None where there is none.
+
+    Other names are left to those who share the mapping. A family's value is a dict by what follows
+    the prefix. `what` says in errors where an option stands, such as "queries.q.sink.{}".
+    """
+    there = lowered(given)
+    return {option.name: _value(option, there, what) for option in options}
+
+
+def parsed(
+    options: Iterable[Option], given: Mapping[str, Any], whose: str, what: str = "option '{}'"
+) -> dict[str, Any]:
+    """As `read`, for a mapping that nobody shares: other names are refused."""
+    declared = tuple(options)
+    for name in unknown(declared, given):
+        known = sorted(option.name for option in declared)
+        near = nearest(declared, name)
+        hint = f"did you mean '{near}'? " if near else ""
+        raise SpillwayError(
+            f"{what.format(name)} is not known to {whose}: "
+            + (f"{hint}known are {', '.join(known)}" if known else "it takes no options")
+        )
+    return read(declared, given, what)
+
+
+def unknown(options: Iterable[Option], given: Iterable[str]) -> list[str]:
+    """The names that no option declares."""
+    declared = tuple(options)
+    names = {option.name.lower() for option in declared}
+    prefixes = tuple(option.prefix for option in declared if option.prefix)
+    asked = ((name, name.lower()) for name in given)
+    return [name for name, low in asked if low not in names and not low.startswith(prefixes)]
+
+
+def nearest(options: Iterable[Option], name: str) -> str | None:
+    """The declared name that a slip most likely meant."""
+    names = {option.name.lower(): option.name for option in options}
+    near = get_close_matches(name.lower(), sorted(names), n=1)
+    return names[near[0]] if near else None
+
+
+def lowered(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name.lower(): value for name, value in given.items()}
+
+
+def allowed(option: Option) -> str:
+    """What a value must be, in words."""
+    if option.choices:
+        *others, last = option.choices
+        return f"{', '.join(others)} or {last}" if others else last
+    if option.pattern:
+        return f"{_NOUNS[option.kind]} such as {option.example}"
+    noun = f"{option.count} numbers" if option.count else _NOUNS[option.kind]
+    return " ".join(filter(None, [noun, _range(option)]))
+
+
+def schema_of(options: Iterable[Option]) -> dict[str, Any]:
+    """The JSON Schema of a mapping with these options and no others."""
+    declared = tuple(options)
+    schema: dict[str, Any] = {"type": "object", "additionalProperties": False}
+    schema["properties"] = {o.name: _schema(o) for o in declared if o.prefix is None}
+    families = {f"^{re.escape(o.prefix)}": _schema(o) for o in declared if o.prefix}
+    needed = [option.name for option in declared if option.required]
+    if families:
+        schema["patternProperties"] = families
+    if needed:
+        schema["required"] = needed
+    return schema
+
+
+def table_of(options: Iterable[Option], title: str = "option") -> str:
+    """The options as a Markdown table."""
+    rows = [f"| {title} | value | default | meaning |", "|---|---|---|---|"]
+    for option in options:
+        unit = f" ({option.unit})" if option.unit else ""
+        cells = (f"`{option.name}`", allowed(option) + unit, _default(option), option.meaning)
+        rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+    return "\n".join(rows)
+
+
+def _value(option: Option, there: Mapping[str, Any], what: str) -> Any:
+    if option.prefix is not None:
+        names = [name for name in there if name.startswith(option.prefix)]
+        return {
+            name.removeprefix(option.prefix): _parse(option, there[name], what.format(name))
+            for name in names
+        }
+    subject = what.format(option.name)
+    value = there.get(option.name.lower())
+    if value is None or (value == "" and option.kind in ("text", "texts")):
+        if option.required:
+            raise SpillwayError(f"{subject} is missing: it is {option.meaning}")
+        value = option.default
+    return None if value is None else _parse(option, value, subject)
+
+
+def _parse(option: Option, value: object, subject: str) -> Any:
+    text = _written(value)
+    if option.kind == "target":
+        return Target.parse(text)
+    if option.kind == "duration":
+        return parse_duration_s(text, subject)
+    try:
+        if option.kind not in _LISTS:
+            return _single(option, option.kind, text)
+        parts = [part.strip() for part in text.split(",")]
+        if option.count not in (None, len(parts)):
+            raise ValueError
+        return tuple(_single(option, _LISTS[option.kind], part) for part in parts)
+    except (ValueError, KeyError, OverflowError):
+        raise SpillwayError(f"{subject} is {value!r}: it must be {allowed(option)}") from None
+
+
+def _single(option: Option, kind: Kind, text: str) -> Any:
+    """ValueError or KeyError where the text is not of that kind or out of its range."""
+    if kind == "flag":
+        return _FLAGS[text.lower()]
+    if kind == "moment":
+        return _moment_us(text)
+    if kind in ("whole", "number"):
+        number = int(text) if kind == "whole" else float(text)
+        if not (math.isfinite(number) and _within(option, number)):
+            raise ValueError
+        return number
+    if option.choices and text not in option.choices:
+        raise ValueError
+    if option.pattern and not re.search(option.pattern, text):
+        raise ValueError
+    return text
+
+
+def _written(value: object) -> str:
+    """A value as a user would write it in an option."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_written, value))
+    return str(value)
+
+
+def _moment_us(text: str) -> int:
+    """In UTC where the text names no zone."""
+    try:
+        return round(float(text) * 1e6)
+    except ValueError:
+        moment = datetime.fromisoformat(text)
+        return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1e6)
+
+
+def _within(option: Option, number: float) -> bool:
+    return (
+        (option.at_least is None or number >= option.at_least)
+        and (option.above is None or number > option.above)
+        and (option.at_most is None or number <= option.at_most)
+        and (option.below is None or number < option.below)
+    )
+
+
+def _range(option: Option) -> str:
+    if option.at_least is not None and option.at_most is not None:
+        return f"from {option.at_least:g} to {option.at_most:g}"
+    limits = {
+        "of at least": option.at_least,
+        "above": option.above,
+        "at most": option.at_most,
+        "below": option.below,
+    }
+    return " and ".join(f"{words} {end:g}" for words, end in limits.items() if end is not None)
+
+
+def _default(option: Option) -> str:
+    if option.required:
+        return "required"
+    return option.without if option.default is None else f"`{_written(option.default)}`"
+
+
+def _schema(option: Option) -> dict[str, Any]:
+    kind = _LISTS.get(option.kind, option.kind)
+    limits = {
+        "minimum": option.at_least,
+        "exclusiveMinimum": option.above,
+        "maximum": option.at_most,
+        "exclusiveMaximum": option.below,
+        "pattern": option.pattern or None,
+        "enum": list(option.choices) or None,
+    }
+    one: dict[str, Any] = {"type": _JSON_TYPES.get(kind, "string")}
+    if option.pattern:
+        one["type"] = "string"
+    one |= {name: limit for name, limit in limits.items() if limit is not None}
+    if option.kind in _LISTS:
+        one = {"type": "array", "items": one, "minItems": option.count or 1}
+        if option.count:
+            one["maxItems"] = option.count
+    unit = f" ({option.unit})" if option.unit else ""
+    shown = {} if option.default is None else {"default": option.default}
+    return {**one, "description": option.meaning + unit, **shown}
