@@ -12,8 +12,8 @@ from pydantic_core import ErrorDetails
 
 from spillway.errors import SpillwayError, unknown_name
 from spillway.flow.flow import Flow, Part, Query, Stream
-from spillway.hosts.spark.option_names import require_known
 from spillway.load.laws import LAWS
+from spillway.logs.stream_options import require_valid
 from spillway.templates.instances import template_of
 
 Location = tuple[str | int, ...]
@@ -147,7 +147,7 @@ def _option_problems(name: str, stream: Stream) -> Iterator[tuple[Location, str]
     if stream.source is None:
         return
     try:
-        require_known({"source": stream.source, **dict.fromkeys(stream.options, "")})
+        require_valid(stream.source, stream.options)
     except SpillwayError as error:
         yield ("streams", name, "options"), f"streams.{name}.options: {error}"
 

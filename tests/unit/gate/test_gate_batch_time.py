@@ -6,7 +6,7 @@ from toy import ToyLog, ToySpark, make
 
 from spillway.clock import ManualClock
 from spillway.errors import SpillwayError
-from spillway.hosts.spark.options import GateOptions
+from spillway.gate.options import GateOptions
 from spillway.hosts.spark.planner.batch_time import TriggerWatch, committed_s
 
 

@@ -5,8 +5,8 @@ from toy import ToyLog, ToySpark
 
 from spillway.clock import ManualClock
 from spillway.gate.offsets import SENTINEL, Offset, decode
+from spillway.gate.options import GateOptions
 from spillway.gate.rules import Stretch
-from spillway.hosts.spark.options import GateOptions
 from spillway.hosts.spark.planner import planner as planner_module
 from spillway.hosts.spark.planner.joint import Joint
 from spillway.hosts.spark.planner.planner import Planner

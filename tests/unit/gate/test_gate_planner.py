@@ -9,9 +9,9 @@ from spillway.clock import ManualClock
 from spillway.errors import SpillwayError
 from spillway.gate.ledger import audit
 from spillway.gate.offsets import SENTINEL, Offset, decode
+from spillway.gate.options import GateOptions
 from spillway.hosts.spark.driver.channel import Directive, GateReport
 from spillway.hosts.spark.ledger_files import audits
-from spillway.hosts.spark.options import GateOptions
 from spillway.hosts.spark.planner.deciding import Decider
 from spillway.hosts.spark.planner.planner import Planner
 

@@ -12,9 +12,9 @@ from spillway.clock import ManualClock
 from spillway.errors import SpillwayError
 from spillway.gate.masks import masks_of, text_of
 from spillway.gate.offsets import Offset, decode, encode
+from spillway.gate.options import GateOptions
 from spillway.gate.rules import seen_tuples
 from spillway.gate.sampling import PPM
-from spillway.hosts.spark.options import GateOptions
 from spillway.hosts.spark.worker.rows import Rows
 from spillway.hosts.spark.worker.slices import slices
 

@@ -11,8 +11,8 @@ from pyspark.sql.types import DoubleType, LongType, StructType, TimestampType
 
 from spillway.errors import SpillwayError
 from spillway.gate.offsets import decode
+from spillway.gate.options import GateOptions
 from spillway.gate.shedders.blocks import kept_positions
-from spillway.hosts.spark.options import GateOptions
 from spillway.hosts.spark.planner.planner import Planner
 from spillway.hosts.spark.worker.rows import Rows
 from spillway.hosts.spark.worker.slices import slices

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from spillway.clock import ManualClock
 from spillway.gate.offsets import SENTINEL, Offset, decode
-from spillway.hosts.spark.options import GateOptions
+from spillway.gate.options import GateOptions
 from spillway.hosts.spark.planner.planner import Planner
 from spillway.ports import ArrivalCurve, Span
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from spillway.clock import Clock
 from spillway.gate.arrivals import Arrivals
 from spillway.gate.offsets import Costs, Offset
+from spillway.gate.options import GateOptions
 from spillway.gate.pacing import Wish, is_stale, newest_within_target
 from spillway.hosts.spark.driver.channel import ChannelClient, Directive, GateReport
-from spillway.hosts.spark.options import GateOptions
 from spillway.hosts.spark.planner.own_control import OwnControl, delay_of
 from spillway.model import (
     Backlog,

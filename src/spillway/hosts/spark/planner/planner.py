@@ -16,10 +16,10 @@ from spillway.clock import Clock, WallClock
 from spillway.errors import SpillwayError
 from spillway.gate.arrivals import Arrivals
 from spillway.gate.offsets import Offset, decode, encode, is_sentinel
+from spillway.gate.options import GateOptions
 from spillway.gate.pacing import Pace, Wish, bounded, dry, freshest
 from spillway.gate.planning import Settings, Waiting, heartbeat, next_offset, survey
 from spillway.gate.rules import Rule, seen_tuples
-from spillway.hosts.spark.options import GateOptions
 from spillway.hosts.spark.planner.archive import Archive
 from spillway.hosts.spark.planner.batch_time import TriggerWatch, committed_s
 from spillway.hosts.spark.planner.deciding import Choice, Decider

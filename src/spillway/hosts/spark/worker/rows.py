@@ -20,11 +20,11 @@ from spillway.clock import WallClock
 from spillway.errors import SpillwayError
 from spillway.gate.masks import COLUMN as QUERIES
 from spillway.gate.masks import EVERY_QUERY, masks_of, possible_masks
+from spillway.gate.options import GateOptions
 from spillway.gate.rules import Stretch
 from spillway.gate.sampling import AT_ONCE, positions_at_once
 from spillway.gate.shedders.blocks import keep, read_block, spans
 from spillway.gate.shedders.windows import kept_from_us
-from spillway.hosts.spark.options import GateOptions
 from spillway.hosts.spark.worker.slices import Slice
 from spillway.logs import catalog
 from spillway.ports import Log, Span

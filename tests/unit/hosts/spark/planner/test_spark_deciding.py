@@ -5,9 +5,9 @@ import numpy as np
 from spillway.clock import ManualClock
 from spillway.gate.arrivals import Arrivals
 from spillway.gate.offsets import Offset
+from spillway.gate.options import GateOptions
 from spillway.gate.rules import Rule
 from spillway.hosts.spark.driver.channel import GateReport
-from spillway.hosts.spark.options import GateOptions
 from spillway.hosts.spark.planner.deciding import Choice, Decider
 from spillway.model import BatchRecord
 from spillway.ports import ArrivalCurve, Span
