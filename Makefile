@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
 
-.PHONY: demo test check lint types chaos clean
+.PHONY: demo test check lint types docs chaos clean
 demo: $(VENV)/ready
 	@$(BIN)/spillway demo
 
@@ -23,6 +23,9 @@ chaos: $(VENV)/ready
 
 types: $(VENV)/ready
 	@$(BIN)/mypy
+
+docs: $(VENV)/ready ## the tables in docs/ that are made from declarations
+	@$(BIN)/python -m spillway.check.pages docs
 
 $(VENV)/ready: requirements.txt pyproject.toml lab/pyproject.toml
 	@sh scripts/prerequisites $(PYTHON)

@@ -29,7 +29,7 @@ _NOUNS: Mapping[Kind, str] = {
     "numbers": "a list of numbers",
     "flag": "true or false",
     "duration": "a duration",
-    "target": "a duration, after mean, p95 or p99 if you like",
+    "target": "a duration, alone or after p95 or p99",
     "moment": "epoch seconds or ISO 8601, for example 2026-01-31T12:00:00",
 }
 _JSON_TYPES: Mapping[Kind, object] = {
@@ -149,7 +149,8 @@ def table_of(options: Iterable[Option], title: str = "option") -> str:
     rows = [f"| {title} | value | default | meaning |", "|---|---|---|---|"]
     for option in options:
         unit = f" ({option.unit})" if option.unit else ""
-        cells = (f"`{option.name}`", allowed(option) + unit, _default(option), option.meaning)
+        value = ", ".join(f"`{name}`" for name in option.choices) or allowed(option) + unit
+        cells = (f"`{option.name}`", value, _default(option), option.meaning)
         rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join(rows)
 

@@ -68,14 +68,16 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "first_batch",
         "whole",
-        "tuples of the first batch, before any cost is known",
+        "the first batch, before any cost is known",
+        unit="tuples",
         default=10_000,
         at_least=1,
     ),
     Option(
         "max_batch",
         "whole",
-        "most tuples that a batch keeps, whatever the load manager says; 0 is no bound",
+        "most that a batch keeps, whatever the load manager says; 0 is no bound",
+        unit="tuples",
         default=0,
         at_least=0,
     ),

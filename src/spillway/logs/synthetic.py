@@ -44,7 +44,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "columns",
         "text",
-        "`name kind(arguments), ...`, see below",
+        "`name kind(arguments), ...`, as in docs/logs.md",
         without=f"as the schema's types suggest; without a schema `{DEFAULT_COLUMNS}`",
     ),
     *SHARED,
