@@ -1,10 +1,9 @@
 """The recipe for a log, followed to the letter: one file, one line, one case."""
 
 import re
-from pathlib import Path
 
 import pytest
-from project_copy import ProjectCopy, blocks_of
+from project_copy import ROOT, ProjectCopy, blocks_of
 
 KNOWN = """
 from spillway.check.flow_file import load_flow
@@ -76,10 +75,6 @@ def test_the_contract_suite_takes_it_up(project: ProjectCopy) -> None:
 
 
 def test_the_recipe_names_files_that_there_are() -> None:
-    root = Path(__file__).parents[3]
-    for name in re.findall(r"[ `]((?:load|logs|sinks|tests)/[\w/]+\.py)", _page(root)):
-        assert (root / name).exists() or (root / "src" / "spillway" / name).exists(), name
-
-
-def _page(root: Path) -> str:
-    return (root / "CONTRIBUTING.md").read_text()
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    for name in re.findall(r"[ `]((?:load|logs|sinks|tests)/[\w/]+\.py)", page):
+        assert (ROOT / name).exists() or (ROOT / "src" / "spillway" / name).exists(), name
