@@ -3,7 +3,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 FAST    = not spark and not kafka and not slow
 
-.PHONY: help demo check test test-slow chaos coverage lint types clean
+.PHONY: help demo check test test-slow chaos coverage lint types docs clean
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
@@ -37,6 +37,9 @@ lint: $(VENV)/ready ## repairs what ruff can repair
 
 types: $(VENV)/ready ## mypy over source and tests
 	@$(BIN)/mypy
+
+docs: $(VENV)/ready ## the tables in docs/ that are made from declarations
+	@$(BIN)/python -m spillway.check.pages docs
 
 $(VENV)/ready: requirements.txt pyproject.toml lab/pyproject.toml
 	@sh scripts/prerequisites $(PYTHON)

@@ -7,7 +7,7 @@ The gate, every log, every sink and every load manager has a tuple of `Option`. 
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any, Literal
@@ -29,7 +29,7 @@ _NOUNS: Mapping[Kind, str] = {
     "numbers": "a list of numbers",
     "flag": "true or false",
     "duration": "a duration",
-    "target": "a duration, after mean, p95 or p99 if you like",
+    "target": "a duration, alone or after p95 or p99",
     "moment": "epoch seconds or ISO 8601, for example 2026-01-31T12:00:00",
 }
 _JSON_TYPES: Mapping[Kind, object] = {
@@ -42,7 +42,7 @@ _JSON_TYPES: Mapping[Kind, object] = {
 _LISTS: Mapping[Kind, Kind] = {"texts": "text", "numbers": "number"}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Option:
     """One option. `read` gives its value as str, int, float, bool, Target or a tuple of them;
     durations are in seconds, moments in microseconds since the epoch."""
@@ -50,6 +50,7 @@ class Option:
     name: str
     kind: Kind
     meaning: str  # one line; an error continues "it is ..." where the option is missing
+    _: KW_ONLY
     default: object = None  # as a user would write it; None: there is none
     without: str = ""  # what holds instead, where there is no default
     required: bool = False
@@ -148,7 +149,8 @@ def table_of(options: Iterable[Option], title: str = "option") -> str:
     rows = [f"| {title} | value | default | meaning |", "|---|---|---|---|"]
     for option in options:
         unit = f" ({option.unit})" if option.unit else ""
-        cells = (f"`{option.name}`", allowed(option) + unit, _default(option), option.meaning)
+        value = ", ".join(f"`{name}`" for name in option.choices) or allowed(option) + unit
+        cells = (f"`{option.name}`", value, _default(option), option.meaning)
         rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join(rows)
 
@@ -183,7 +185,9 @@ def _parse(option: Option, value: object, subject: str) -> Any:
             raise ValueError
         return tuple(_single(option, _LISTS[option.kind], part) for part in parts)
     except (ValueError, KeyError, OverflowError):
-        raise SpillwayError(f"{subject} is {value!r}: it must be {allowed(option)}") from None
+        near = get_close_matches(text, option.choices, n=1, cutoff=0.5)
+        hint = f" (did you mean '{near[0]}'?)" if near else ""
+        raise SpillwayError(f"{subject} is {value!r}: it must be {allowed(option)}{hint}") from None
 
 
 def _single(option: Option, kind: Kind, text: str) -> Any:

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 from spillway.errors import SpillwayError
-from spillway.logs.catalog import MODULES, open_log, options_of
+from spillway.logs.catalog import MODULES, STARTED, open_log, options_of
 from spillway.logs.schema import with_arrival
+from spillway.options import read
 from spillway.ports import Log, Span
 
 LOCAL = [pytest.param(make, id=make.__name__) for make in log_cases.LOCAL]
@@ -176,8 +177,11 @@ def test_making_a_log_touches_nothing(source: str) -> None:
 
 
 @pytest.mark.parametrize("source", sorted(MODULES))
-def test_every_option_says_what_it_means(source: str) -> None:
-    assert all(len(meaning) > 20 for meaning in options_of(source).values())
+def test_every_option_says_what_it_means_and_has_a_default_that_can_be_read(source: str) -> None:
+    options = options_of(source)
+    assert all(option.meaning for option in options)
+    read([replace(option, required=False) for option in options], {})
+    assert (source in STARTED) == any(option.name == "start" for option in options)
 
 
 def test_an_unknown_log_is_an_error_with_the_nearest_name() -> None:

@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from random_networks import random_case
-from spillway.model import Action, Decision, KeepFraction, KeepOfBacklog, Target
-from spillway.hosts.virtual.machine import BatchCost
 from spillway.gate.rules import Policy
+from spillway.hosts.virtual.machine import BatchCost
+from spillway.model import Action, Decision, KeepFraction, KeepOfBacklog, Target
 from spillway_lab.engine.engine import NetworkPlant
 from spillway_lab.engine.microbatch import MicroBatchPlant, Query
 from spillway_lab.engine.run import SimulatedPlant

@@ -9,7 +9,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from spillway.flow.flow import Flow
-from spillway.hosts.spark.driver.application import Application, Folder
+from spillway.hosts.spark.driver.application import Application
+from spillway.hosts.spark.driver.folder import Folder
 from spillway.logs import catalog
 from spillway.model import parse_duration_s
 

@@ -5,7 +5,8 @@ import time
 from pathlib import Path
 
 from spillway.flow.flow import Flow
-from spillway.hosts.spark.driver.application import Application, Folder
+from spillway.hosts.spark.driver.application import Application
+from spillway.hosts.spark.driver.folder import Folder
 from spillway.hosts.spark.session.session import open_session
 
 

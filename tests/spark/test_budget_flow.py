@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 
 from spillway.cli.run import _live_table, summarise
 from spillway.flow.flow import Flow
-from spillway.hosts.spark.driver.application import Application, Folder
+from spillway.hosts.spark.driver.application import Application
+from spillway.hosts.spark.driver.folder import Folder
 
 pytestmark = pytest.mark.spark
 

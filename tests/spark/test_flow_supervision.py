@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 
 from spillway.errors import SpillwayError
 from spillway.flow.flow import Flow
-from spillway.hosts.spark.driver.application import Application, Folder
+from spillway.hosts.spark.driver.application import Application
+from spillway.hosts.spark.driver.folder import Folder
 from spillway.hosts.spark.ledger_files import audits
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]

@@ -14,7 +14,7 @@ import pytest
 from gates import committed_files
 
 from spillway.gate.offsets import Offset
-from spillway.hosts.spark.driver.application import Folder
+from spillway.hosts.spark.driver.folder import Folder
 from spillway.hosts.spark.ledger_files import chains
 from spillway.templates.instance_store import InstanceStore
 

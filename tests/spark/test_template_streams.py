@@ -12,7 +12,8 @@ from gates import wait_until
 from pyspark.sql import SparkSession
 
 from spillway.flow.flow import Flow
-from spillway.hosts.spark.driver.application import Application, Folder
+from spillway.hosts.spark.driver.application import Application
+from spillway.hosts.spark.driver.folder import Folder
 from spillway.templates.instance_store import InstanceStore
 from spillway.templates.instances import add_instances
 from spillway.templates.templates import Template

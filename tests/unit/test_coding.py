@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
 
-from spillway.errors import SpillwayError
 from spillway.coding import from_json, to_json
+from spillway.errors import SpillwayError
 from spillway.journal.entries import Decided, Entry, Event, encoded, entries_of
 from spillway.lines import line_of
 from spillway.model import Decision, Measurement

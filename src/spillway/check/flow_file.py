@@ -12,7 +12,8 @@ from pydantic_core import ErrorDetails
 
 from spillway.errors import SpillwayError, unknown_name
 from spillway.flow.flow import Flow, Part, Query, Stream
-from spillway.hosts.spark.option_names import require_known
+from spillway.logs.stream_options import require_valid
+from spillway.sinks import catalog as sinks
 from spillway.templates.instances import template_of
 
 Location = tuple[str | int, ...]
@@ -131,6 +132,7 @@ def problems_of(flow: Flow) -> Iterator[tuple[Location, str]]:
     for name, query in flow.queries.items():
         if query.template is not None:
             yield from _template_problems(name, query)
+        yield from _sink_problems(name, query)
         if query.class_name not in flow.classes:
             problem = unknown_name("class", query.class_name, flow.classes)
             yield ("queries", name, "class"), f"queries.{name}.class: {problem}"
@@ -142,9 +144,16 @@ def _option_problems(name: str, stream: Stream) -> Iterator[tuple[Location, str]
     if stream.source is None:
         return
     try:
-        require_known({"source": stream.source, **dict.fromkeys(stream.options, "")})
+        require_valid(stream.source, stream.options)
     except SpillwayError as error:
         yield ("streams", name, "options"), f"streams.{name}.options: {error}"
+
+
+def _sink_problems(name: str, query: Query) -> Iterator[tuple[Location, str]]:
+    try:
+        sinks.given_to(name, query.sink)
+    except SpillwayError as error:
+        yield ("queries", name, "sink"), str(error)
 
 
 def _template_problems(name: str, query: Query) -> Iterator[tuple[Location, str]]:

@@ -1,27 +1,19 @@
-"""The reference of the flow file in docs/flow.md, made from the declarations.
+"""The reference of the flow file, made from the declarations: its keys and the sinks' options."""
 
-python -m spillway.check.reference docs/flow.md
-"""
-
-import sys
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from spillway.flow import flow
+from spillway.options import table_of
+from spillway.sinks import catalog as sinks
 
-BEGIN, END = "<!-- reference: begin -->", "<!-- reference: end -->"
 PARTS: dict[str, type[flow.Part]] = {
     "`streams.NAME`": flow.Stream,
     "`classes.NAME`": flow.ServiceClass,
     "`queries.NAME`": flow.Query,
-    "`sink: {type: parquet}`": flow.ParquetSink,
-    "`sink: {type: kafka}`": flow.KafkaSink,
-    "`sink: {type: jdbc}`": flow.JdbcSink,
-    "`sink: {type: python}`": flow.PythonSink,
     "`control`": flow.Control,
     "`spark`": flow.SparkSettings,
 }
@@ -32,28 +24,33 @@ def reference() -> str:
     return "\n".join(line for title, part in PARTS.items() for line in _table(title, part))
 
 
-def refreshed(page: str) -> str:
-    """The page with its reference as the declarations have it now."""
-    before, _, rest = page.partition(BEGIN)
-    after = rest.partition(END)[2]
-    return f"{before}{BEGIN}\n{reference()}\n{END}{after}"
+def sink_reference() -> str:
+    """Every sink: what a crash does to it, and its options."""
+    rows = ["| sink | what it does | after a crash |", "|---|---|---|"]
+    tables = []
+    for name in sinks.MODULES:
+        rows.append(f"| `{name}` | {sinks.meaning_of(name)} | {sinks.guarantee_of(name)} |")
+        if options := sinks.options_of(name):
+            tables.append(f"\n`sink: {{type: {name}}}` takes\n\n{table_of(options, 'key')}")
+    return "\n".join([*rows, *tables])
 
 
 def _table(title: str, part: type[flow.Part]) -> Iterator[str]:
     yield f"\n### {title}\n{part.__doc__}\n"
     yield "| key | default | meaning |\n|---|---|---|"
     for name, field in part.model_fields.items():
-        if name != "type":
-            meaning = "; ".join(filter(None, [field.description, _allowed(field)]))
-            yield f"| `{field.alias or name}` | {_default(field)} | {meaning} |"
+        meaning = "; ".join(filter(None, [field.description, _allowed(field)]))
+        yield f"| `{field.alias or name}` | {_default(field)} | {meaning} |"
 
 
 def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     value: Any = field.default
+    if isinstance(value, flow.Sink):
+        return f"`{value.type}`"
     if value is None or value is PydanticUndefined or isinstance(value, flow.Part):
-        return "console" if isinstance(value, flow.ConsoleSink) else ""
+        return ""
     return f"`{value}`" if value not in ({}, "") else ""
 
 
@@ -65,12 +62,15 @@ def _allowed(field: FieldInfo) -> str:
         for key, words in names.items()
         if getattr(rule, key, None) is not None
     ]
-    choices = getattr(field.annotation, "__args__", ())
-    if choices and all(isinstance(choice, str) for choice in choices):
+    if choices := _choices(field):
         limits.append("one of " + ", ".join(f"`{choice}`" for choice in choices))
     return ", ".join(limits)
 
 
-if __name__ == "__main__":
-    path = Path(sys.argv[1])
-    path.write_text(refreshed(path.read_text()))
+def _choices(field: FieldInfo) -> tuple[str, ...]:
+    """The names of a Literal or of a registry, also where the key may be left out."""
+    inner = get_args(field.annotation)
+    if inner and all(isinstance(choice, str) for choice in inner):
+        return inner
+    rules = [*field.metadata, *(rule for part in inner for rule in get_args(part)[1:])]
+    return next((rule.names for rule in rules if isinstance(rule, flow.OneOf)), ())

@@ -18,10 +18,10 @@ def check(
     """Check a flow file without starting Spark, and print its plan."""
     from spillway.check.flow_file import load_flow
     from spillway.check.plan import plan_of
-    from spillway.flow.flow import Flow
+    from spillway.check.schema import flow_schema
 
     if schema:
-        print_json(Flow.model_json_schema(by_alias=True))
+        print_json(flow_schema())
         return
     if flow_file is None:
         raise SpillwayError("FLOW_FILE is missing: name a flow file, or use --schema")

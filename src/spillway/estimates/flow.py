@@ -96,7 +96,8 @@ def budget_of(query: Query) -> Budget | None:
 
 def shedder_options(stream: Stream) -> dict[str, str]:
     """The gate's options for the stream's shedder."""
-    options = {name: getattr(stream, name) for name in ("shedder", *catalog.meanings())}
+    names = ("shedder", *(option.name for option in catalog.options()))
+    options = {name: getattr(stream, name) for name in names}
     return {name: value for name, value in options.items() if value is not None}
 
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from sqlglot import exp
 
 from spillway.errors import SpillwayError
-from spillway.flow.flow import Flow, ParquetSink, Query, Stream
+from spillway.flow.flow import Flow, Query, Sink, Stream
 from spillway.flow.sql import parse, streams_of, text_of
 
 Result = TypeVar("Result")
@@ -45,7 +45,7 @@ def expanded(flow: Flow, folder: Path) -> Flow:
         writers[name] = Query(
             sql=text_of(_with_arrival(selects[name])),
             class_name=_class_of(name, flow, reads, readers),
-            sink=ParquetSink(type="parquet", path=str(folder / name)),
+            sink=Sink(type="parquet", path=str(folder / name)),
         )
     streams = {
         name: stream if stream.from_sql is None else _stored(stream, folder / name)

@@ -1,10 +1,11 @@
 """The flow: streams, classes and queries. What a flow file says, checked and typed.
 
-Every option is declared here once, with unit, default and range; the JSON Schema for editors and
-the reference in docs/ are made from these declarations.
+Every key is declared here once, with unit, default and range; options of logs, gate and sinks are
+declared where they are read. The JSON Schema and the reference in docs/ are made from both.
 """
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -14,10 +15,13 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import CoreSchema, core_schema
 
 from spillway.errors import SpillwayError
+from spillway.gate.rules import Policy
 from spillway.gate.shedders import catalog
 from spillway.load import laws
+from spillway.logs.catalog import MODULES
 from spillway.model import Target, parse_duration_s
 
 Scalar = str | int | float | bool
@@ -42,10 +46,16 @@ def _valid_duration(text: str) -> str:
 Duration = Annotated[str, AfterValidator(_valid_duration)]
 TargetText = Annotated[str, AfterValidator(_valid_target)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-if TYPE_CHECKING:  # a type checker wants the names of a Literal written out
-    ShedderName = str
-else:
-    ShedderName = Literal[catalog.names()]
+
+
+class OneOf:
+    """A name out of a registry. The registry stays the only list."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = tuple(names)
+
+    def __get_pydantic_core_schema__(self, source: object, handler: object) -> CoreSchema:
+        return core_schema.literal_schema([*self.names])
 
 
 class Part(BaseModel):
@@ -57,7 +67,7 @@ class Part(BaseModel):
 class Stream(Part):
     """A named log of tuples."""
 
-    source: Literal["synthetic", "nexmark", "replay", "kafka", "files"] | None = Field(
+    source: Annotated[str, OneOf(MODULES)] | None = Field(
         None, description="the log behind the stream"
     )
     from_sql: str | None = Field(
@@ -65,16 +75,18 @@ class Stream(Part):
         min_length=1,
         description="a derived stream instead of a log: SELECT ... FROM stream WHERE ...",
     )
-    options: dict[str, Scalar] = Field({}, description="options of the log, as in docs/logs.md")
+    options: dict[str, Scalar] = Field(
+        {}, description="options of the log and of the gate, as in docs/logs.md and docs/gate.md"
+    )
     columns: dict[Name, str] | None = Field(
         None, description="column name to Spark SQL type; the log's own columns by default"
     )
     event_time: Name | None = Field(None, description="the column with the event time")
     watermark: Duration = Field("10s", description="how late event times may be")
-    policy: Literal["uniform", "fresh"] = Field(
+    policy: Policy = Field(
         "uniform", description="which tuples go: a uniform sample, or the oldest"
     )
-    shedder: ShedderName = Field(
+    shedder: Annotated[str, OneOf(catalog.names())] = Field(
         catalog.UNIFORM, description="how tuples are chosen, as in docs/shedding.md"
     )
     key: Name | None = Field(
@@ -95,8 +107,7 @@ class Stream(Part):
     def _has_an_origin(self) -> "Stream":
         if (self.source is None) == (self.from_sql is None):
             raise ValueError(
-                "a stream needs either a source (synthetic, nexmark, replay, kafka or files)"
-                " or from_sql"
+                f"a stream needs either a source (one of {', '.join(MODULES)}) or from_sql"
             )
         if self.from_sql is not None and (self.options or self.columns):
             raise ValueError("a derived stream takes no options and no columns: its SQL says both")
@@ -140,62 +151,16 @@ def _law(manager: str | dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return manager["law"], {key: value for key, value in manager.items() if key != "law"}
 
 
-class ConsoleSink(Part):
-    """Prints the rows of each batch that has any."""
+class Sink(Part):
+    """Where results go. The other keys are options of the sink that `type` names."""
 
-    type: Literal["console"] = "console"
+    model_config = ConfigDict(extra="allow")
 
+    type: str = Field("console", description="the sink, as below")
 
-class MemorySink(Part):
-    """Keeps the result as a table with the query's name."""
-
-    type: Literal["memory"]
-
-
-class NoopSink(Part):
-    """Computes the result and throws it away."""
-
-    type: Literal["noop"]
-
-
-class ParquetSink(Part):
-    """Appends files to a folder."""
-
-    type: Literal["parquet"]
-    path: str
-
-
-class KafkaSink(Part):
-    """Sends each row as JSON to a topic, at least once."""
-
-    type: Literal["kafka"]
-    brokers: str = Field(min_length=1, description="host:port, ...")
-    topic: str = Field(min_length=1)
-    key: Name | None = Field(None, description="the column whose value is the message key")
-
-
-class JdbcSink(Part):
-    """Inserts rows into a PostgreSQL table, and updates those whose key is there already."""
-
-    type: Literal["jdbc"]
-    url: str = Field(
-        pattern=r"^(jdbc:)?postgres(ql)?://", description="jdbc:postgresql://host:5432/database"
-    )
-    table: str = Field(pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)?$")
-    key: list[Name] = Field(min_length=1, description="the columns that identify a row")
-
-
-class PythonSink(Part):
-    """Calls function(rows, batch_id) with every batch, a pyarrow Table."""
-
-    type: Literal["python"]
-    call: str = Field(pattern=r"^[\w.]+:\w+$", description="module:function")
-
-
-Sink = Annotated[
-    ConsoleSink | MemorySink | NoopSink | ParquetSink | KafkaSink | JdbcSink | PythonSink,
-    Field(discriminator="type"),
-]
+    @property
+    def options(self) -> dict[str, Any]:
+        return dict(self.model_extra or {})
 
 
 class Query(Part):
@@ -209,7 +174,7 @@ class Query(Part):
         None, description="values of a template's parameters: a list, or the path of a CSV file"
     )
     class_name: Name = Field("default", alias="class", description="the service class")
-    sink: Sink = Field(ConsoleSink())
+    sink: Sink = Field(Sink(), description="where results go")
     mode: Literal["append", "update", "complete"] = Field("append", description="output mode")
     dry_run: bool = Field(False, description="decide and journal, drop nothing")
     estimate: bool = Field(

@@ -1,123 +1,250 @@
-"""The options of format("spillway"), apart from those of the log. Spark ignores their case."""
+"""The options of a gate, apart from those of its log: declared once, and read into GateOptions."""
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
+from typing import Any
 
-from spillway.errors import SpillwayError, require, unknown_name
+from spillway.errors import SpillwayError
 from spillway.gate.masks import QueryShare, parse_shares
 from spillway.gate.rules import POLICIES, Policy
-from spillway.gate.shedders.catalog import asked_shedder
+from spillway.gate.shedders import catalog
 from spillway.gate.shedders.shedder import Shedder
 from spillway.gate.split import Split
-from spillway.hosts.spark.option_names import lowered
-from spillway.logs import options as typed
-from spillway.model import Target, parse_duration_s
+from spillway.model import Target
+from spillway.options import Option, lowered, read
 
 NEVER_UNREAD = 1e-6  # a min_keep with which no range is skipped unread
+
+FAIL_ON_DATA_LOSS = Option(
+    "failOnDataLoss",
+    "flag",
+    "stop when the log dropped unread tuples; otherwise they are counted",
+    default=False,
+)
+OPTIONS: tuple[Option, ...] = (
+    Option("delay", "target", "target with its statistic: `p95 2s`; `2s` is a mean", default="2s"),
+    Option(
+        "manager", "text", "the load manager: `none`, `fixed`, `aloma`, ...", default="predictive"
+    ),
+    Option("manager.NAME", "text", "a parameter of the load manager, such as manager.headroom"),
+    Option("period", "duration", "control period of the laws that have one", default="1s"),
+    Option(
+        "policy",
+        "choice",
+        "which tuples go: a uniform sample stays, or the newest",
+        default="uniform",
+        choices=POLICIES,
+    ),
+    Option(
+        "shedder",
+        "choice",
+        "how tuples are chosen, as in docs/shedding.md",
+        default=catalog.UNIFORM,
+        choices=catalog.names(),
+    ),
+    *catalog.options(),
+    Option(
+        "min_keep",
+        "number",
+        "never keep less than this fraction of what a batch consumes",
+        default=0,
+        at_least=0,
+        at_most=1,
+    ),
+    Option("dry_run", "flag", "decide and record, drop nothing", default=False),
+    Option(
+        "parallelism",
+        "whole",
+        "input partitions of a batch",
+        without="the number of cores",
+        at_least=1,
+    ),
+    Option(
+        "first_batch",
+        "whole",
+        "the first batch, before any cost is known",
+        unit="tuples",
+        default=10_000,
+        at_least=1,
+    ),
+    Option(
+        "max_batch",
+        "whole",
+        "most that a batch keeps, whatever the load manager says; 0 is no bound",
+        unit="tuples",
+        default=0,
+        at_least=0,
+    ),
+    Option("poll", "duration", "how long one trigger waits for tuples at most", default="1s"),
+    Option(
+        "startingOffsets",
+        "text",
+        "first start: `latest`, `earliest` or the JSON of Spark's Kafka source",
+        default="latest",
+    ),
+    FAIL_ON_DATA_LOSS,
+    Option(
+        "ledger",
+        "text",
+        "file of finished batches",
+        without="`spillway/ledger.jsonl` in `checkpoint`, else none",
+    ),
+    Option(
+        "checkpoint",
+        "text",
+        "the query's checkpointLocation, when it is on a local disk; a source is not told it",
+    ),
+    Option("trigger", "duration", "interval of a processing-time trigger; needs `checkpoint`"),
+    Option(
+        "heartbeat",
+        "text",
+        "event-time column: rows that move the watermark while the stream is quiet",
+    ),
+    Option(
+        "quiet",
+        "duration",
+        "how long a stream is silent before a heartbeat",
+        without="the delay target",
+    ),
+    Option("joint", "text", "a name shared by the gates of one query: they decide together"),
+    Option("seed", "whole", "of the sampling", default=0, at_least=0),
+    Option(
+        "weight",
+        "flag",
+        "adds `_weight`, one over the chance that the tuple was kept",
+        default=False,
+    ),
+    Option(
+        "schema", "text", "columns as DDL, in place of .schema(...), for logs without their own"
+    ),
+    Option("gate", "text", "the gate's name in journal and ledger", without="a random one"),
+    Option("class", "text", "the service class in journal and ledger", default="default"),
+    Option("query", "text", "the query's name in the journal", set_by="run"),
+    Option(
+        "place",
+        "flag",
+        "adds `_place`, the tuple's number among all that were consumed",
+        default=False,
+        set_by="run",
+    ),
+    Option(
+        "kept_from",
+        "flag",
+        "shedder `windows`: adds `_kept_from`, since when all stayed",
+        default=False,
+        set_by="run",
+    ),
+    Option(
+        "masks",
+        "text",
+        "query:ppm,... of a fused plan; adds `_queries`, bit k set where query k sees the row",
+        set_by="run",
+    ),
+    Option(
+        "split",
+        "text",
+        "shared:cost,query:cost:weight,...; adds `_queries`, masks by what is cheapest to drop",
+        set_by="run",
+    ),
+    Option("instances", "text", "file with a template's instances; adds `_version`", set_by="run"),
+    Option("channel", "text", "socket of the control loop", set_by="run"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GateOptions:
-    target: Target = field(default_factory=lambda: Target(delay_s=2.0))
-    manager: str = "predictive"
-    law_parameters: Mapping[str, object] = field(default_factory=dict)
-    period_s: float = 1.0
-    policy: Policy = "uniform"
-    min_keep: float = 0.0
-    dry_run: bool = False
-    weight: bool = False
-    place: bool = False
-    kept_from: bool = False
-    selection: Shedder | None = None  # one that looks at the data
-    masks: tuple[QueryShare, ...] = ()
-    split: Split | None = None
-    instances: str | None = None
-    heartbeat_column: str | None = None
+    """What the options say, with what follows from several of them."""
+
+    target: Target
+    manager: str
+    law_parameters: Mapping[str, object]
+    period_s: float
+    policy: Policy
+    min_keep: float
+    dry_run: bool
+    weight: bool
+    place: bool
+    kept_from: bool
+    selection: Shedder | None  # of a shedder that looks at the data
+    masks: tuple[QueryShare, ...]
+    split: Split | None
+    instances: str | None
+    heartbeat_column: str | None
     heartbeat_rows: bool = False  # the schema has room for them: column _heartbeat
-    quiet_s: float = 2.0
-    parallelism: int = 2
-    first_batch: int = 10_000
-    max_batch: int | None = None
-    poll_s: float = 1.0
-    starting_offsets: str = "latest"
-    fail_on_data_loss: bool = False
-    seed: int = 0
-    ledger: str | None = None
-    checkpoint: str | None = None
-    trigger_s: float | None = None
-    joint: str | None = None
-    channel: str | None = None
-    class_name: str = "default"
-    gate: str | None = None
-    query: str | None = None
+    quiet_s: float
+    parallelism: int
+    first_batch: int
+    max_batch: int | None
+    poll_s: float
+    starting_offsets: str
+    fail_on_data_loss: bool
+    seed: int
+    ledger: str | None
+    checkpoint: str | None
+    trigger_s: float | None
+    joint: str | None
+    channel: str | None
+    class_name: str
+    gate: str | None
+    query: str | None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> "GateOptions":
-        given = lowered(options)
-        target = Target.parse(given.get("delay", "2s"))
-        policy = given.get("policy", "uniform")
-        if policy not in POLICIES:
-            raise unknown_name("policy", policy, POLICIES)
-        min_keep = typed.number(given, "min_keep", 0.0)
-        require(0.0 <= min_keep <= 1.0, "option 'min_keep'", min_keep, "from 0 to 1")
-        checkpoint = _local(given.get("checkpoint"))
-        trigger = given.get("trigger")
-        if trigger is not None and (checkpoint is None or "://" in checkpoint):
-            raise SpillwayError(
-                "option 'trigger' needs option 'checkpoint' with a folder on the driver's disk:"
-                " with an interval the gate reads the end of a batch from Spark's commit log"
-            )
-        masks = parse_shares(given.get("masks", ""))
-        split = Split.parse(given["split"]) if "split" in given else None
-        if (masks or split) and typed.flag(given, "weight"):
-            raise SpillwayError(
-                "options 'masks' and 'split' exclude 'weight': every query has another weight"
-            )
-        if split is not None and (masks or policy == "fresh" or "joint" in given):
-            raise SpillwayError(
-                "option 'split' excludes option 'masks', policy 'fresh' and several gates in a"
-                " query: leave one of them out"
-            )
-        selection = asked_shedder(given, given.get("heartbeat"))
-        if selection is not None and (masks or split or policy == "fresh"):
-            raise SpillwayError(
-                f"shedder '{selection.name}' excludes option 'masks' and policy 'fresh':"
-                " it chooses by what the tuples hold"
-            )
+        given = read(OPTIONS, options)
+        masks = parse_shares(given["masks"] or "")
+        split = Split.parse(given["split"]) if given["split"] else None
+        selection = catalog.asked_shedder(lowered(options), given["heartbeat"])
+        checkpoint = _local(given["checkpoint"])
+        _refuse_together(given, checkpoint, selection)
         whole_windows = selection is not None and selection.whole_windows is not None
-        return cls(
-            target=target,
-            manager=given.get("manager", "predictive"),
-            law_parameters=_law_parameters(given),
-            period_s=typed.seconds(given, "period", "1s"),
-            policy=policy,
-            min_keep=max(min_keep, NEVER_UNREAD) if whole_windows else min_keep,
-            dry_run=typed.flag(given, "dry_run"),
-            weight=typed.flag(given, "weight"),
-            place=typed.flag(given, "place"),
-            kept_from=typed.flag(given, "kept_from"),
-            selection=selection,
-            masks=masks,
-            split=split,
-            instances=given.get("instances"),
-            heartbeat_column=given.get("heartbeat"),
-            quiet_s=typed.seconds(given, "quiet", f"{target.delay_s}s"),
-            parallelism=typed.whole(given, "parallelism", os.cpu_count() or 1, least=1),
-            first_batch=typed.whole(given, "first_batch", 10_000, least=1),
-            max_batch=typed.whole(given, "max_batch", 0) or None,
-            poll_s=typed.seconds(given, "poll", "1s"),
-            starting_offsets=given.get("startingoffsets", "latest"),
-            fail_on_data_loss=typed.flag(given, "failondataloss"),
-            seed=typed.whole(given, "seed", 0),
-            ledger=given.get("ledger") or _default_ledger(checkpoint),
-            checkpoint=checkpoint,
-            trigger_s=None if trigger is None else parse_duration_s(trigger, "option 'trigger'"),
-            joint=given.get("joint"),
-            channel=given.get("channel"),
-            class_name=given.get("class", "default"),
-            gate=given.get("gate"),
-            query=given.get("query"),
+        made = {
+            "target": given["delay"],
+            "law_parameters": given["manager.NAME"],
+            "period_s": given["period"],
+            "min_keep": max(given["min_keep"], NEVER_UNREAD if whole_windows else 0.0),
+            "selection": selection,
+            "masks": masks,
+            "split": split,
+            "heartbeat_column": given["heartbeat"],
+            "quiet_s": given["quiet"] or given["delay"].delay_s,
+            "parallelism": given["parallelism"] or os.cpu_count() or 1,
+            "max_batch": given["max_batch"] or None,
+            "poll_s": given["poll"],
+            "starting_offsets": given["startingOffsets"],
+            "fail_on_data_loss": given["failOnDataLoss"],
+            "ledger": given["ledger"] or _default_ledger(checkpoint),
+            "checkpoint": checkpoint,
+            "trigger_s": given["trigger"],
+            "class_name": given["class"],
+        }
+        as_given = {field.name: given[field.name] for field in fields(cls) if field.name in given}
+        return cls(**{**as_given, **made})
+
+
+def _refuse_together(
+    given: Mapping[str, Any], checkpoint: str | None, selection: Shedder | None
+) -> None:
+    """Raise for options that exclude or need each other."""
+    masked, fresh = given["masks"] or given["split"], given["policy"] == "fresh"
+    if given["trigger"] is not None and (checkpoint is None or "://" in checkpoint):
+        raise SpillwayError(
+            "option 'trigger' needs option 'checkpoint' with a folder on the driver's disk:"
+            " with an interval the gate reads the end of a batch from Spark's commit log"
+        )
+    if masked and given["weight"]:
+        raise SpillwayError(
+            "options 'masks' and 'split' exclude 'weight': every query has another weight"
+        )
+    if given["split"] and (given["masks"] or fresh or given["joint"]):
+        raise SpillwayError(
+            "option 'split' excludes option 'masks', policy 'fresh' and several gates in a"
+            " query: leave one of them out"
+        )
+    if selection is not None and (masked or fresh):
+        raise SpillwayError(
+            f"shedder '{selection.name}' excludes option 'masks' and policy 'fresh':"
+            " it chooses by what the tuples hold"
         )
 
 
@@ -133,8 +260,3 @@ def _default_ledger(checkpoint: str | None) -> str | None:
     if checkpoint is None or "://" in checkpoint:
         return None
     return os.path.join(checkpoint, "spillway", "ledger.jsonl")
-
-
-def _law_parameters(given: Mapping[str, str]) -> dict[str, str]:
-    names = [name for name in given if name.startswith("manager.")]
-    return {name.removeprefix("manager."): given[name] for name in names}

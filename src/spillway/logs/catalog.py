@@ -16,17 +16,21 @@ from spillway.errors import SpillwayError, unknown_name
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from spillway.options import Option
     from spillway.ports import Log
 
-# Each module has `open_log(options, schema)` and OPTIONS: option name -> meaning, unit, default.
-MODULES: Mapping[str, str] = {
+# One line a log. Each module has OPTIONS and `open_log(options, schema)`.
+_BY_THE_CLOCK: Mapping[str, str] = {  # arrivals count from option `start`
     "synthetic": "spillway.logs.synthetic",
     "nexmark": "spillway.logs.nexmark",
     "replay": "spillway.logs.replay",
+}
+MODULES: Mapping[str, str] = {
+    **_BY_THE_CLOCK,
     "kafka": "spillway.logs.kafka",
     "files": "spillway.logs.files",
 }
-STARTED = ("synthetic", "nexmark", "replay")  # arrivals count from a start time, by the clock
+STARTED = tuple(_BY_THE_CLOCK)
 
 
 def open_log(options: Mapping[str, str], schema: pa.Schema | None = None) -> Log:
@@ -47,15 +51,20 @@ def pinned(options: Mapping[str, str], now_s: float) -> dict[str, str]:
     return fixed
 
 
-def options_of(source: str) -> Mapping[str, str]:
-    """The options of a log and what they mean, apart from names that begin with `kafka.`."""
-    if source not in MODULES:
-        raise unknown_name("log", source, MODULES)
-    known: Mapping[str, str] = _module(source).OPTIONS
-    return known
+def options_of(source: str) -> tuple[Option, ...]:
+    """The options of a log, apart from those of the gate before it."""
+    declared: tuple[Option, ...] = _module(source).OPTIONS
+    return declared
+
+
+def meaning_of(source: str) -> str:
+    """What a log is: the first paragraph of its file."""
+    return " ".join((_module(source).__doc__ or "").partition("\n\n")[0].split())
 
 
 def _module(source: str) -> Any:
+    if source not in MODULES:
+        raise unknown_name("log", source, MODULES)
     try:
         return import_module(MODULES[source])
     except ModuleNotFoundError as error:

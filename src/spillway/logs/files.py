@@ -14,14 +14,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spillway.errors import SpillwayError
-from spillway.logs import options as opt
 from spillway.logs.schema import ARRIVAL, BATCH_ROWS, conformed, with_arrival
 from spillway.logs.sink_index import CommittedFile, SinkIndex, sink_index
+from spillway.options import Option, read
 from spillway.ports import ArrivalCurve, Span
 
-OPTIONS: Mapping[str, str] = {
-    "path": "the directory that a Parquet file sink writes (append mode, no partitionBy)",
-}
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "path",
+        "text",
+        "the directory that a Parquet file sink writes (append mode, no partitionBy)",
+        required=True,
+    ),
+)
 
 _POINTS_PER_FILE = 256
 _Times = npt.NDArray[np.float64]
@@ -35,7 +40,7 @@ class FilesLog:
     def __init__(self, options: Mapping[str, str], schema: pa.Schema | None) -> None:
         self._options = options
         self._wanted_schema = schema
-        self._path = opt.text(options, "path", "the directory that a file sink writes")
+        self._path: str = read(OPTIONS, options)["path"]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return open_log, (dict(self._options), self._wanted_schema)

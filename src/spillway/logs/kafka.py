@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from spillway.clock import WallClock
 from spillway.errors import SpillwayError
-from spillway.logs import options as opt
+from spillway.gate.options import FAIL_ON_DATA_LOSS
 from spillway.logs.dead_letters import NOWHERE, SAMPLES_PER_READ, DeadLetters, Malformed
 from spillway.logs.json_rows import JsonDecoder
 from spillway.logs.kafka_client import borrowed_reader, client_config
@@ -22,16 +22,43 @@ from spillway.logs.kafka_history import WatermarkHistory
 from spillway.logs.kafka_rows import RAW_COLUMNS, RAW_HEADERS, raw_array
 from spillway.logs.kafka_watch import TopicWatch
 from spillway.logs.schema import ARRIVAL, conformed, with_arrival
+from spillway.options import Option, read
 from spillway.ports import ArrivalCurve, Span
 
-OPTIONS: Mapping[str, str] = {
-    "topic": "the topic; all its partitions are read, also later ones",
-    "decode": "json (default with a schema) or raw (default without): what becomes of the value",
-    "headers": "raw rows carry the record headers; default false",
-    "group": "consumer group whose offsets are set for lag tools; default: none",
-    "outage_timeout": "how long silent brokers are waited for; default 60s",
-    "dead_letter": "directory for counts and samples of malformed records; a gate has a default",
-}
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "topic",
+        "text",
+        "the topic to read, all partitions, also those added later (found within 10 s)",
+        required=True,
+    ),
+    Option("kafka.bootstrap.servers", "text", "the brokers, host:port,host:port", required=True),
+    Option(
+        "kafka.NAME",
+        "text",
+        "passed to the client library (librdkafka's names): security, `kafka.isolation.level`, ...",
+    ),
+    Option(
+        "decode",
+        "choice",
+        "what becomes of the value: columns, or the seven of Spark's own Kafka source",
+        without="`json` with a schema, `raw` without",
+        choices=("json", "raw"),
+    ),
+    Option("headers", "flag", "adds `headers` to raw rows", default=False),
+    Option(
+        "group",
+        "text",
+        "sets this group's offsets so that lag tools see the query; never read back",
+    ),
+    Option("outage_timeout", "duration", "how long silent brokers are waited for", default="60s"),
+    Option(
+        "dead_letter",
+        "text",
+        "directory for malformed records, as in docs/gate.md",
+        without="`dead_letters/GATE` beside the ledger, else in the temporary folder",
+    ),
+)
 
 SEEK_TUPLES = 5_000  # a longer hole in `wanted` is not fetched: about where a seek gets cheaper
 _SEED_POINTS = 64
@@ -45,17 +72,16 @@ class KafkaLog:
     def __init__(self, options: Mapping[str, str], schema: pa.Schema | None) -> None:
         self._options = options
         self._wanted_schema = schema
-        self._topic = opt.text(options, "topic", "the Kafka topic to read")
-        self._config = client_config(options)
-        self._decode = options.get("decode", "raw" if schema is None else "json")
-        self._headers = opt.flag(options, "headers")
-        self._group = options.get("group")
-        self._outage_s = opt.seconds(options, "outage_timeout", "60s")
-        self._dead_letters = DeadLetters(directory=options.get("dead_letter"))
-        self._fail_on_loss = opt.flag(options, "failondataloss")
+        given = read((*OPTIONS, FAIL_ON_DATA_LOSS), options)
+        self._topic: str = given["topic"]
+        self._config = client_config(given["kafka.NAME"])
+        self._decode: str = given["decode"] or ("raw" if schema is None else "json")
+        self._headers: bool = given["headers"]
+        self._group: str | None = given["group"]
+        self._outage_s: float = given["outage_timeout"]
+        self._dead_letters = DeadLetters(directory=given["dead_letter"])
+        self._fail_on_loss: bool = given[FAIL_ON_DATA_LOSS.name]
         self._histories: dict[int, WatermarkHistory] = {}
-        if self._decode not in ("json", "raw"):
-            raise SpillwayError(f"option 'decode' is '{self._decode}': it must be json or raw")
         if self._decode == "json" and schema is None:
             raise SpillwayError("option 'decode' is 'json': give the schema of the values")
 

@@ -9,11 +9,9 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, TopicPartition
 
 from spillway.errors import SpillwayError
-from spillway.logs import options as opt
 from spillway.logs.schema import BATCH_ROWS
 from spillway.ports import Span
 
-PREFIX = "kafka."
 Config = tuple[tuple[str, str], ...]  # hashable: the key of a process's readers
 
 _POLL_S = 0.2
@@ -40,18 +38,12 @@ _JAVA_ONLY = {
 }
 
 
-def client_config(options: Mapping[str, str]) -> Config:
-    """Options that begin with `kafka.`, for the client library (librdkafka's names)."""
-    opt.text(options, "kafka.bootstrap.servers", "the brokers, host:port,host:port")
-    given = {
-        name.removeprefix(PREFIX): value
-        for name, value in options.items()
-        if name.startswith(PREFIX)
-    }
+def client_config(given: Mapping[str, str]) -> Config:
+    """What options named `kafka.` say, for the client library (librdkafka's names)."""
     for name, instead in _JAVA_ONLY.items():
         if name in given:
             raise SpillwayError(f"option 'kafka.{name}' is for Java clients only: use {instead}")
-    return tuple(sorted((_DEFAULTS | given).items()))
+    return tuple(sorted({**_DEFAULTS, **given}.items()))
 
 
 class Reader:

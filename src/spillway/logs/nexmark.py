@@ -8,13 +8,13 @@ values and skew are our own.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from spillway.errors import unknown_name
 from spillway.logs.generated import (
     GeneratedColumn,
     Positions,
@@ -23,15 +23,22 @@ from spillway.logs.generated import (
     make_column,
     random_words,
 )
+from spillway.logs.rates import RATE
 from spillway.logs.schema import conformed
-from spillway.logs.synthetic import OPTIONS as SYNTHETIC
-from spillway.logs.synthetic import SyntheticLog
+from spillway.logs.synthetic import SHARED, SyntheticLog
+from spillway.options import Option
 
-OPTIONS: Mapping[str, str] = {
-    "stream": "person, auction or bid",
-    "rate": "tuples per second of this stream; keep 1 : 3 : 46; default 1000",
-    **{name: SYNTHETIC[name] for name in ("partitions", "tuples", "seed", "start")},
-}
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "stream",
+        "choice",
+        "which of the three streams",
+        default="bid",
+        choices=("person", "auction", "bid"),
+    ),
+    replace(RATE, meaning="tuples per second of this stream; keep 1 : 3 : 46"),
+    *SHARED,
+)
 PERSONS, AUCTIONS, BIDS = 1, 3, 46  # of every 50 events
 RECENT_AUCTIONS, RECENT_PERSONS = 100, 1000
 HOT_EVERY = 20  # every 20th auction is hot: half of all bids go to such a one
@@ -45,14 +52,14 @@ def open_log(options: Mapping[str, str], schema: pa.Schema | None = None) -> "Ne
 
 
 class NexmarkLog(SyntheticLog):
+    declared = OPTIONS
+
     def __reduce__(self) -> tuple[Any, ...]:
         return open_log, (dict(self._options), self._wanted_schema)
 
     @cached_property
     def _columns(self) -> tuple[GeneratedColumn, ...]:
-        stream = self._options.get("stream", "bid")
-        if stream not in STREAMS:
-            raise unknown_name("Nexmark stream", stream, STREAMS)
+        stream: str = self._given["stream"]
         made = STREAMS[stream]()
         by_name = {column.name: column for column in made}
         have = pa.schema([(column.name, column.type) for column in made])

@@ -3,26 +3,34 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from spillway.errors import SpillwayError, require
-from spillway.logs import options as opt
-from spillway.logs.timetable import Timetable, timetable_of_arrivals, timetable_of_rates
+from spillway.logs.timetable import (
+    Timetable,
+    known_start_us,
+    timetable_of_arrivals,
+    timetable_of_rates,
+)
+from spillway.options import Option, read
 
+RATE = Option("rate", "text", "tuples per second, or a profile `second:rate,...`", default=1000)
+_MEAN_RATE = replace(RATE, kind="number", above=0.0)
 _WORKLOAD_KNOTS = 1_000_000  # arrivals drawn for one round; higher rates spread copies between them
 
 
-def timetable_of_options(options: Mapping[str, str], seed: int, partitions: int) -> Timetable:
-    start_us = opt.start_us(options)
-    if "workload" not in options:
-        times_s, rates = parse_rates(options.get("rate", "1000"))
-        return timetable_of_rates(start_us, times_s, rates, partitions)
-    rate_per_s = opt.positive(options, "rate", 1000.0)
-    duration_s = opt.seconds(options, "duration", "10m")
-    table = _workload(options["workload"], start_us, rate_per_s, duration_s, seed)
-    return replace(table, strides=partitions)
+def timetable_of_options(given: Mapping[str, Any]) -> Timetable:
+    """From the options of a generated log, as read."""
+    start_us = known_start_us(given["start"])
+    if given.get("workload") is None:
+        times_s, rates = parse_rates(given["rate"])
+        return timetable_of_rates(start_us, times_s, rates, given["partitions"])
+    rate_per_s = read([_MEAN_RATE], given)["rate"]
+    table = _workload(given["workload"], start_us, rate_per_s, given["duration"], given["seed"])
+    return replace(table, strides=given["partitions"])
 
 
 @lru_cache(maxsize=4)

@@ -10,22 +10,24 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spillway.errors import SpillwayError
-from spillway.logs import options as opt
 from spillway.logs.schema import ARRIVAL, BATCH_ROWS, conformed, with_arrival
 from spillway.logs.tables import load_table
-from spillway.logs.timetable import Timetable, timetable_of_arrivals
+from spillway.logs.timetable import START, Timetable, known_start_us, timetable_of_arrivals
+from spillway.options import Option, read
 from spillway.ports import ArrivalCurve, Span
 
-OPTIONS: Mapping[str, str] = {
-    "path": "a .csv, .csv.gz, .parquet or .npy file, in order of time",
-    "time": "the column of times; default 'timestamp' (an .npy file has only that)",
-    "unit": "of times that are numbers: s, ms, us or ns; default s",
-    "speed": "how many times faster than recorded; default 1",
-    "loop": "start again at the end; default false",
-    "start": "arrival of the first row: epoch seconds or ISO 8601; default: the first start",
-}
-
 _UNITS_PER_S = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "path", "text", "a .csv, .csv.gz, .parquet or .npy file, in order of time", required=True
+    ),
+    Option("time", "text", "the column of times; an .npy file has only that", default="timestamp"),
+    Option("unit", "choice", "of times that are numbers", default="s", choices=tuple(_UNITS_PER_S)),
+    Option("speed", "number", "how many times faster than recorded", default=1, above=0),
+    Option("loop", "flag", "start again at the end", default=False),
+    START,
+)
 
 
 def open_log(options: Mapping[str, str], schema: pa.Schema | None = None) -> "ReplayLog":
@@ -36,13 +38,13 @@ class ReplayLog:
     def __init__(self, options: Mapping[str, str], schema: pa.Schema | None) -> None:
         self._options = options
         self._wanted_schema = schema
-        self._path = Path(opt.text(options, "path", "the file to replay"))
-        self._time = options.get("time", "timestamp")
-        self._unit = options.get("unit", "s")
-        self._speed = opt.positive(options, "speed", 1.0)
-        self._loop = opt.flag(options, "loop")
-        if self._unit not in _UNITS_PER_S:
-            raise SpillwayError(f"option 'unit' is '{self._unit}': it must be s, ms, us or ns")
+        given = read(OPTIONS, options)
+        self._path = Path(given["path"])
+        self._time: str = given["time"]
+        self._unit: str = given["unit"]
+        self._speed: float = given["speed"]
+        self._loop: bool = given["loop"]
+        self._start_us: int | None = given["start"]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return open_log, (dict(self._options), self._wanted_schema)
@@ -92,7 +94,7 @@ class ReplayLog:
     @cached_property
     def _timetable(self) -> Timetable:
         file = str(self._path), _version(self._path), self._time, self._unit
-        return _timetable(*file, self._speed, self._loop, opt.start_us(self._options))
+        return _timetable(*file, self._speed, self._loop, known_start_us(self._start_us))
 
 
 def _version(path: Path) -> tuple[int, int]:

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spillway.logs import options as opt
 from spillway.logs.generated import (
     DEFAULT_COLUMNS,
     GeneratedColumn,
@@ -20,21 +19,37 @@ from spillway.logs.generated import (
     parse_columns,
     random_words,
 )
-from spillway.logs.rates import timetable_of_options
+from spillway.logs.rates import RATE, timetable_of_options
 from spillway.logs.schema import BATCH_ROWS, conformed, with_arrival
-from spillway.logs.timetable import Timetable
+from spillway.logs.timetable import START, Timetable
+from spillway.options import Option, read
 from spillway.ports import ArrivalCurve, Span
 
-OPTIONS: Mapping[str, str] = {
-    "rate": "tuples per second, or a profile such as '0:1000,30:5000' (seconds:rate); default 1000",
-    "workload": "a named workload with mean `rate` instead of a profile; repeats after `duration`",
-    "duration": "length of one round of `workload`; default 10m",
-    "columns": f"name kind(arguments), ...; default '{DEFAULT_COLUMNS}'",
-    "partitions": "how many partitions share the rate; default 1",
-    "tuples": "the stream ends after this many tuples; default: never",
-    "seed": "of values and workload; default 1",
-    "start": "arrival of the first tuple: epoch seconds or ISO 8601; default: the first start",
-}
+SHARED: tuple[Option, ...] = (  # with Nexmark
+    Option(
+        "partitions",
+        "whole",
+        "how many partitions share the stream, tuple by tuple",
+        default=1,
+        at_least=1,
+    ),
+    Option("tuples", "whole", "the stream ends after so many", without="never ends", at_least=0),
+    Option("seed", "whole", "of values and workload", default=1, at_least=0),
+    START,
+)
+OPTIONS: tuple[Option, ...] = (
+    RATE,
+    Option("workload", "text", "one of the simulator's workloads, with mean `rate`"),
+    Option("duration", "duration", "`workload` repeats after it", default="10m"),
+    Option(
+        "columns",
+        "text",
+        "`name kind(arguments), ...`, as in docs/logs.md",
+        without=f"as the schema's types suggest; without a schema `{DEFAULT_COLUMNS}`",
+    ),
+    *SHARED,
+)
+_NEVER = 2**62
 
 
 def open_log(options: Mapping[str, str], schema: pa.Schema | None = None) -> "SyntheticLog":
@@ -42,12 +57,16 @@ def open_log(options: Mapping[str, str], schema: pa.Schema | None = None) -> "Sy
 
 
 class SyntheticLog:
+    declared = OPTIONS
+
     def __init__(self, options: Mapping[str, str], schema: pa.Schema | None) -> None:
         self._options = options
         self._wanted_schema = schema
-        self._partitions = opt.whole(options, "partitions", 1, least=1)
-        self._limit = opt.whole(options, "tuples", 2**62)
-        self._seed = opt.whole(options, "seed", 1)
+        self._given = read(self.declared, options)
+        self._partitions: int = self._given["partitions"]
+        tuples: int | None = self._given["tuples"]
+        self._limit = _NEVER if tuples is None else tuples
+        self._seed: int = self._given["seed"]
 
     def __reduce__(self) -> tuple[Any, ...]:
         return open_log, (dict(self._options), self._wanted_schema)
@@ -93,12 +112,12 @@ class SyntheticLog:
 
     @cached_property
     def _timetable(self) -> Timetable:
-        return timetable_of_options(self._options, self._seed, self._partitions)
+        return timetable_of_options(self._given)
 
     @cached_property
     def _columns(self) -> tuple[GeneratedColumn, ...]:
-        if "columns" in self._options or self._wanted_schema is None:
-            made = parse_columns(self._options.get("columns", DEFAULT_COLUMNS))
+        if self._given["columns"] is not None or self._wanted_schema is None:
+            made = parse_columns(self._given["columns"] or DEFAULT_COLUMNS)
         else:
             made = columns_for(self._wanted_schema)
         by_name = {column.name: column for column in made}

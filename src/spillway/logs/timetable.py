@@ -11,12 +11,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from spillway.errors import SpillwayError
+from spillway.options import Option
 from spillway.ports import ArrivalCurve
 
 Positions = npt.NDArray[np.int64]
 Knots = npt.NDArray[np.float64]
 
 CURVE_POINTS = 1024
+START = Option(
+    "start", "moment", "arrival of the first tuple", without="the first start of the query"
+)
 _PAUSE_TUPLES = 1e-9
 
 
@@ -129,6 +134,16 @@ def timetable_of_arrivals(
     tuples = np.arange(len(arrivals_s) + 1, dtype=np.float64) * copies
     times_s = np.concatenate((arrivals_s[:1], arrivals_s))
     return Timetable(start_us=start_us, tuples=tuples, times_s=times_s, period_s=period_s)
+
+
+def known_start_us(start_us: int | None) -> int:
+    """Option `start`; who opens a log for good has pinned it."""
+    if start_us is None:
+        raise SpillwayError(
+            "option 'start' is missing: it is when the stream begins, as epoch seconds or ISO 8601,"
+            " or pinned to now"
+        )
+    return start_us
 
 
 def timetable_of_rates(

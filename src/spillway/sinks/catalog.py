@@ -1,40 +1,42 @@
-"""Where a query's results go.
+"""Where a query's results go, every sink by name. A sink's module is imported when it is asked for.
 
 Memory, noop and Parquet are Spark's own sinks. The others get every batch whole, by
 `foreachBatch`: a batch that is run again after a crash has the same id and, because its offsets
-are the same, the same rows. docs/flow.md says what each sink makes of that.
+are the same, the same rows. What each sink makes of that is its GUARANTEE.
 """
 
-from collections.abc import Callable
-from typing import Any
+from __future__ import annotations
 
-from pyspark.sql import DataFrame
-from pyspark.sql.streaming.query import StreamingQuery
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from spillway.flow.flow import (
-    ConsoleSink,
-    Flow,
-    JdbcSink,
-    KafkaSink,
-    MemorySink,
-    NoopSink,
-    ParquetSink,
-    PythonSink,
-    Query,
-)
-from spillway.sinks.console import console_writer
-from spillway.sinks.kafka import kafka_writer
-from spillway.sinks.postgres import postgres_writer
-from spillway.sinks.python import python_writer
+from spillway.errors import SpillwayError, unknown_name
+from spillway.flow.flow import Flow, Query, Sink
+from spillway.options import Option, parsed
 
-BATCH_SINKS = (KafkaSink, JdbcSink, PythonSink)
-BatchWriter = Callable[[DataFrame, int], None]
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+# One line a sink. Each module has OPTIONS, GUARANTEE and `open_sink(query, given)`; where a sink
+# cannot go on from a checkpoint, also RECOVERS = False.
+MODULES: Mapping[str, str] = {
+    "console": "spillway.sinks.console",
+    "memory": "spillway.sinks.memory",
+    "noop": "spillway.sinks.noop",
+    "parquet": "spillway.sinks.parquet",
+    "kafka": "spillway.sinks.kafka",
+    "jdbc": "spillway.sinks.postgres",
+    "python": "spillway.sinks.python",
+}
+Aim = Callable[[Any], Any]  # gives a stream writer its sink
 
 
 def start(frame: DataFrame, name: str, query: Query, checkpoint: str) -> StreamingQuery:
     """Start the query; its batches run until it is stopped."""
     writer = frame.writeStream.queryName(name).outputMode(query.mode)
-    if not isinstance(query.sink, MemorySink):  # memory cannot recover from a checkpoint
+    if getattr(_module(query.sink.type), "RECOVERS", True):
         writer = writer.option("checkpointLocation", checkpoint)
     started: StreamingQuery = aimed(writer, name, query.sink).start()
     return started
@@ -43,32 +45,43 @@ def start(frame: DataFrame, name: str, query: Query, checkpoint: str) -> Streami
 def require_ready(flow: Flow) -> None:
     """Raise for functions and client libraries that are not there, before Spark starts."""
     for name, query in flow.queries.items():
-        if isinstance(query.sink, BATCH_SINKS):
-            _batch_writer(name, query.sink)
+        _opened(name, query.sink)
 
 
-def aimed(writer: Any, name: str, sink: object) -> Any:
+def aimed(writer: Any, name: str, sink: Sink) -> Any:
     """The stream writer with its sink, not started."""
-    match sink:
-        case ConsoleSink():
-            return writer.foreachBatch(console_writer(name))
-        case MemorySink():
-            return writer.format("memory")
-        case NoopSink():
-            return writer.format("noop")
-        case ParquetSink(path=path):
-            return writer.format("parquet").option("path", path)
-        case _:
-            return writer.foreachBatch(_batch_writer(name, sink))
+    return _opened(name, sink)(writer)
 
 
-def _batch_writer(name: str, sink: object) -> BatchWriter:
-    match sink:
-        case KafkaSink():
-            return kafka_writer(name, sink)
-        case JdbcSink():
-            return postgres_writer(name, sink)
-        case PythonSink(call=call):
-            return python_writer(name, call)
-        case _:
-            raise AssertionError(f"no such sink: {sink}")
+def given_to(name: str, sink: Sink) -> dict[str, Any]:
+    """What a query gives its sink, checked; raises with the place in the flow."""
+    if sink.type not in MODULES:
+        raise SpillwayError(f"queries.{name}.sink.type: {unknown_name('sink', sink.type, MODULES)}")
+    what = f"queries.{name}.sink.{{}}"
+    return parsed(options_of(sink.type), sink.options, f"sink '{sink.type}'", what)
+
+
+def options_of(sink: str) -> tuple[Option, ...]:
+    """The options of a sink, apart from its type."""
+    declared: tuple[Option, ...] = _module(sink).OPTIONS
+    return declared
+
+
+def meaning_of(sink: str) -> str:
+    """What a sink does: the first paragraph of its file."""
+    return " ".join((_module(sink).__doc__ or "").partition("\n\n")[0].split())
+
+
+def guarantee_of(sink: str) -> str:
+    """What a reader of the sink sees after a crash."""
+    return str(_module(sink).GUARANTEE)
+
+
+def _opened(name: str, sink: Sink) -> Aim:
+    given = given_to(name, sink)
+    aim: Aim = _module(sink.type).open_sink(name, given)
+    return aim
+
+
+def _module(sink: str) -> Any:
+    return import_module(MODULES[sink])

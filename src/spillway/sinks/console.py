@@ -1,25 +1,33 @@
-"""Results on standard output: the query's name and the rows of every batch that has any.
+"""Prints the query's name and the rows of each batch that has any.
 
 Spark's own console sink prints a frame for every empty batch too, and not whose it is.
 """
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
+from spillway.options import Option
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+OPTIONS: tuple[Option, ...] = ()
+GUARANTEE = "none"
 MOST_ROWS = 20
 
 
-def console_writer(name: str) -> Callable[[DataFrame, int], None]:
+def open_sink(query: str, given: Mapping[str, Any]) -> Callable[[Any], Any]:
     def write(rows: DataFrame, batch_id: int) -> None:
         found = rows.toArrow()
         if found.num_rows:
-            print(shown(name, batch_id, found), flush=True)
+            print(shown(query, batch_id, found), flush=True)
 
-    return write
+    return lambda writer: writer.foreachBatch(write)
 
 
 def shown(name: str, batch_id: int, rows: pa.Table) -> str:

@@ -1,43 +1,62 @@
-"""Results as JSON messages in a Kafka topic, sent by the tasks themselves.
+"""Sends each row as JSON to a topic, from the tasks themselves.
 
 At least once: a batch is complete when every message is acknowledged, and a batch that is run
 again after a crash is sent again. Every message carries its query and batch in the headers
 `query` and `batch`, so that a reader can skip a batch that it has already seen.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from __future__ import annotations
 
-from pyspark.sql import DataFrame, Row
-from pyspark.sql import functions as F  # noqa: N812
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from spillway.errors import SpillwayError
-from spillway.flow.flow import KafkaSink
+from spillway.options import Option
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, Row
+
+OPTIONS: tuple[Option, ...] = (
+    Option("brokers", "text", "host:port, ...", required=True),
+    Option("topic", "text", "the topic to write", required=True),
+    Option(
+        "key",
+        "text",
+        "the column whose value is the message key",
+        without="messages have no key",
+        pattern=r"^[A-Za-z_]\w*$",
+        example="symbol",
+    ),
+)
+GUARANTEE = (
+    "at least once: a batch ends when every message is acknowledged; a batch that is run again is"
+    " sent again. Headers `query` and `batch` let a reader skip what it has seen"
+)
 _SEND_S = 60.0
 _producers: dict[str, Any] = {}  # of this worker, by brokers: connecting takes longer than sending
 
 
-def kafka_writer(name: str, sink: KafkaSink) -> Callable[[DataFrame, int], None]:
+def open_sink(query: str, given: Mapping[str, Any]) -> Callable[[Any], Any]:
     _client()
-    brokers, topic = sink.brokers, sink.topic
+    brokers, topic, key = given["brokers"], given["topic"], given["key"]
 
     def write(rows: DataFrame, batch_id: int) -> None:
-        messages = rows.select(_key(name, rows, sink.key), F.to_json(F.struct("*")).alias("value"))
-        headers = {"query": name, "batch": str(batch_id)}
+        headers = {"query": query, "batch": str(batch_id)}
+        messages = _messages(query, rows, key)
         messages.foreachPartition(lambda part: send(part, brokers, topic, headers))
 
-    return write
+    return lambda writer: writer.foreachBatch(write)
 
 
-def _key(name: str, rows: DataFrame, column: str | None) -> Any:
-    if column is None:
-        return F.lit(None).cast("string").alias("key")
-    if column not in rows.columns:
+def _messages(query: str, rows: DataFrame, key: str | None) -> DataFrame:
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if key is not None and key not in rows.columns:
         raise SpillwayError(
-            f"queries.{name}.sink.key is '{column}': the result has {', '.join(rows.columns)}"
+            f"queries.{query}.sink.key is '{key}': the result has {', '.join(rows.columns)}"
         )
-    return F.col(column).cast("string").alias("key")
+    keys = F.lit(None) if key is None else F.col(key)
+    return rows.select(keys.cast("string").alias("key"), F.to_json(F.struct("*")).alias("value"))
 
 
 def send(rows: Iterator[Row], brokers: str, topic: str, headers: dict[str, str]) -> None:

@@ -1,22 +1,56 @@
-"""Results upserted into a PostgreSQL table: COPY into a temporary table, then INSERT ... ON
-CONFLICT DO UPDATE, all in one transaction.
+"""Inserts rows into a PostgreSQL table, and updates those whose key is there already.
+
+COPY into a temporary table, then INSERT ... ON CONFLICT DO UPDATE, all in one transaction.
 
 A batch is there as a whole or not at all, and one that is run again after a crash writes the same
 rows to the same keys: the table is as if every batch had run once. Of several rows of a batch with
 the same key the last one stays.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812
-from pyspark.sql.types import StructType
 
 from spillway.errors import SpillwayError
-from spillway.flow.flow import JdbcSink
+from spillway.options import Option
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "url",
+        "text",
+        "the database",
+        required=True,
+        pattern=r"^(jdbc:)?postgres(ql)?://",
+        example="jdbc:postgresql://host:5432/database",
+    ),
+    Option(
+        "table",
+        "text",
+        "the table; it is made if it is not there",
+        required=True,
+        pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)?$",
+        example="schema.table",
+    ),
+    Option(
+        "key",
+        "texts",
+        "the columns that identify a row",
+        required=True,
+        pattern=r"^[A-Za-z_]\w*$",
+        example="[period_start, symbol]",
+    ),
+)
+GUARANTEE = (
+    "a batch is one transaction: COPY into a temporary table, then INSERT ... ON CONFLICT DO UPDATE"
+    " by `key`. A batch that is run again writes the same values to the same keys, so the table is"
+    " as if it had run once"
+)
 _TYPES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
     (pa.types.is_boolean, "BOOLEAN"),
     (pa.types.is_integer, "BIGINT"),
@@ -29,21 +63,21 @@ _TYPES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
 )
 
 
-def postgres_writer(name: str, sink: JdbcSink) -> Callable[[DataFrame, int], None]:
+def open_sink(query: str, given: Mapping[str, Any]) -> Callable[[Any], Any]:
     _driver()
 
     def write(rows: DataFrame, batch_id: int) -> None:
         table = _flat(rows).toArrow()
-        for column in sink.key:
+        for column in given["key"]:
             if column not in table.column_names:
                 raise SpillwayError(
-                    f"queries.{name}.sink.key names '{column}':"
+                    f"queries.{query}.sink.key names '{column}':"
                     f" the result has {', '.join(table.column_names)}"
                 )
         if table.num_rows:
-            upsert(table, sink.url, sink.table, sink.key)
+            upsert(table, given["url"], given["table"], given["key"])
 
-    return write
+    return lambda writer: writer.foreachBatch(write)
 
 
 def upsert(rows: pa.Table, url: str, table: str, key: Sequence[str]) -> None:
@@ -72,6 +106,9 @@ def upsert(rows: pa.Table, url: str, table: str, key: Sequence[str]) -> None:
 
 def _flat(rows: DataFrame) -> DataFrame:
     """Structs as columns: a window `period` becomes period_start and period_end."""
+    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql.types import StructType
+
     flat: list[Any] = []
     for field in rows.schema:
         if isinstance(field.dataType, StructType):

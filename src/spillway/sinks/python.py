@@ -1,27 +1,45 @@
-"""Results handed to a Python function: function(rows: pyarrow.Table, batch_id: int).
+"""Calls function(rows, batch_id) with every batch, a pyarrow Table.
 
 At least once: a batch that is run again after a crash comes again with the same id. A function
 that remembers the last id it finished, together with what it did, makes it exactly once.
 """
 
+from __future__ import annotations
+
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from spillway.errors import SpillwayError
+from spillway.options import Option
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+OPTIONS: tuple[Option, ...] = (
+    Option(
+        "call",
+        "text",
+        "the function; modules of the current folder are found too",
+        required=True,
+        pattern=r"^[\w.]+:\w+$",
+        example="module:function",
+    ),
+)
+GUARANTEE = "at least once: function(rows, batch_id) is called again with the same batch_id"
 
 
-def python_writer(name: str, call: str) -> Callable[[DataFrame, int], None]:
-    function = load_function(name, call)
+def open_sink(query: str, given: Mapping[str, Any]) -> Callable[[Any], Any]:
+    function = load_function(query, given["call"])
 
     def write(rows: DataFrame, batch_id: int) -> None:
         function(rows.toArrow(), batch_id)
 
-    return write
+    return lambda writer: writer.foreachBatch(write)
 
 
 def load_function(name: str, call: str) -> Callable[[pa.Table, int], object]:

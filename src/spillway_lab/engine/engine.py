@@ -9,8 +9,8 @@ import numpy as np
 
 from spillway.errors import SpillwayError, require, unknown_name
 from spillway.gate.sampling import PPM, UniformRule
-from spillway.ports import LoadManager
 from spillway.model import Action, Decision, KeepFraction, Measurement, Target
+from spillway.ports import LoadManager
 from spillway_lab.engine.departures import SHED, DepartureLog
 from spillway_lab.engine.inputs import (
     Crossing,

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -66,7 +66,8 @@ class MicroBatchPlant:
             VirtualQuery(
                 name=query.name,
                 log=TraceLog(times_s),
-                options=GateOptions(
+                options=replace(
+                    GateOptions.parse({}),
                     target=self.classes[query.class_name].target,
                     period_s=period_s,
                     policy=query.policy,

@@ -42,6 +42,8 @@ def test_a_good_flow_is_read_with_its_defaults(tmp_path: Path) -> None:
         (", path: out", "", ["flow.yaml:9", "queries.all_ticks.sink.path", "missing"]),
         ("source: synthetic", "source: kafak", ["flow.yaml:2", "ticks.source", "mean 'kafka'"]),
         ("type: parquet", "type: paquet", ["flow.yaml:9", "all_ticks.sink", "mean 'parquet'"]),
+        ("path: out", "pth: out", ["flow.yaml:9", "all_ticks.sink.pth", "did you mean 'path'"]),
+        ("rate: 1000", "tuples: many", ["flow.yaml:2", "'tuples' is 'many'", "a whole number"]),
         ("priority: 6", "manager: alomo", ["flow.yaml:4", "alomo", "did you mean 'aloma'"]),
         ("rate: 1000", "rat: 1000", ["flow.yaml:2", "ticks.options", "did you mean 'rate'"]),
         ("streams:", "streams: [", ["flow.yaml", "is not YAML"]),

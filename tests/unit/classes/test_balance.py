@@ -89,7 +89,9 @@ def test_a_light_class_is_slowed_and_lends_while_another_sheds() -> None:
 def test_a_class_is_within_its_share_by_its_tuples_and_what_shedding_could_save(
     tuples: float, fixed_s: float, spared: bool
 ) -> None:
-    gate = QueryLoad(rate_per_s=1e6, fixed_s=fixed_s, cost_s=tuples / 1e6, least_cost_s=tuples / 1e6)
+    gate = QueryLoad(
+        rate_per_s=1e6, fixed_s=fixed_s, cost_s=tuples / 1e6, least_cost_s=tuples / 1e6
+    )
     silver = service_class("silver", 0.75, sheds=False, gate=gate)
     assert is_within_share(silver, 1.0) is spared
     assert is_within_share(silver, 10.0)

@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from spillway.errors import SpillwayError
 from spillway.flow.derived import expanded
-from spillway.flow.flow import Flow, ParquetSink
+from spillway.flow.flow import Flow, Sink
 
 CLICKS = {"source": "synthetic", "options": {"rate": 10}}
 CLASSES = {
@@ -39,7 +39,7 @@ def test_the_writer_runs_in_the_class_of_the_highest_reader() -> None:
     made = expanded(flow(HOT, {"a": ("bronze", read), "b": ("silver", read)}), Path("f"))
     assert list(made.queries) == ["hot", "a", "b"]
     assert made.queries["hot"].class_name == "silver"
-    assert made.queries["hot"].sink == ParquetSink(type="parquet", path="f/hot")
+    assert made.queries["hot"].sink == Sink(type="parquet", path="f/hot")
 
 
 def test_a_reader_further_down_counts_as_well() -> None:

@@ -1,11 +1,10 @@
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from spillway.errors import SpillwayError
-from spillway.logs.catalog import MODULES, open_log, options_of
+from spillway.logs.catalog import open_log
 
 HEAVY = ("confluent_kafka", "pandas", "pydantic", "scipy", "pyspark", "sqlglot", "typer")
 
@@ -29,10 +28,3 @@ def test_options_for_java_clients_are_refused_with_the_right_name() -> None:
         open_log({"source": "kafka"})
     with pytest.raises(SpillwayError, match="give the schema"):
         open_log(options | {"decode": "json"})
-
-
-@pytest.mark.parametrize("source", sorted(MODULES))
-def test_the_page_about_logs_names_every_option(source: str) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "logs.md").read_text()
-    section = page.split(f"## {source}\n")[1].split("\n## ")[0]
-    assert [name for name in options_of(source) if f"`{name}`" not in section] == []

@@ -5,7 +5,13 @@ import pytest
 
 from spillway.errors import SpillwayError
 from spillway.flow.flow import Flow
-from spillway.sinks.catalog import require_ready
+from spillway.sinks.catalog import (
+    MODULES,
+    guarantee_of,
+    meaning_of,
+    options_of,
+    require_ready,
+)
 from spillway.sinks.console import shown
 
 
@@ -35,6 +41,33 @@ def test_a_function_that_is_not_there_is_named_before_spark_starts(
 ) -> None:
     with pytest.raises(SpillwayError, match=expected):
         require_ready(flow_with({"type": "python", "call": call}))
+
+
+@pytest.mark.parametrize("sink", MODULES)
+def test_a_sink_says_what_it_does_and_what_a_crash_does_to_it(sink: str) -> None:
+    assert meaning_of(sink).endswith(".")
+    assert guarantee_of(sink)
+    assert all(option.meaning for option in options_of(sink))
+
+
+@pytest.mark.parametrize(
+    ("sink", "expected"),
+    [
+        ({"type": "parquet"}, "queries.q.sink.path is missing: it is the folder"),
+        ({"type": "noop", "path": "x"}, "queries.q.sink.path is not known to sink 'noop'"),
+        ({"type": "paket"}, "queries.q.sink.type: unknown sink 'paket'"),
+        ({"type": "python", "call": "f"}, "queries.q.sink.call is 'f': it must be text such as"),
+        (
+            {"type": "jdbc", "url": "postgresql://h/d", "table": "t", "key": ["a b"]},
+            r"queries.q.sink.key is \['a b'\]",
+        ),
+    ],
+)
+def test_a_bad_option_of_a_sink_is_named_with_its_place(
+    sink: dict[str, object], expected: str
+) -> None:
+    with pytest.raises(SpillwayError, match=expected):
+        require_ready(flow_with(sink))
 
 
 def test_the_console_says_whose_rows_it_shows() -> None:

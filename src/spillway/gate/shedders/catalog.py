@@ -5,7 +5,7 @@ shedder (gate/sampling.py). An offset says nothing about it.
 """
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -16,6 +16,7 @@ from spillway.gate.shedders.shedder import Shedder
 from spillway.gate.shedders.strata import Strata
 from spillway.gate.shedders.utility import Utility
 from spillway.gate.shedders.windows import Windows
+from spillway.options import Option
 
 _EVERY: tuple[type[Shedder], ...] = (
     Key,
@@ -43,32 +44,34 @@ def names() -> tuple[str, ...]:
     return (UNIFORM, *SHEDDERS)
 
 
-def meanings() -> dict[str, str]:
-    """The options of all shedders and what each of these takes them for."""
-    found: dict[str, list[str]] = {}
-    for name, shedder in SHEDDERS.items():
-        for option, about in shedder.options.items():
-            default = f"; default {about.default}" if about.default else ""
-            found.setdefault(option, []).append(f"shedder {name}: {about.meaning}{default}")
-    return {option: "; ".join(texts) for option, texts in found.items()}
+def options() -> tuple[Option, ...]:
+    """The options of all shedders, each once, with what each of these takes it for."""
+    found: dict[str, Option] = {}
+    for shedder in _EVERY:
+        for option in shedder.options:
+            meaning = f"shedder `{shedder.name}`: {option.meaning}"
+            if option.name in found:
+                meaning = f"{found[option.name].meaning}; {meaning}"
+            found[option.name] = replace(option, meaning=meaning)
+    return tuple(found.values())
 
 
-def asked_shedder(options: Mapping[str, str], event_time: str | None) -> Shedder | None:
+def asked_shedder(asked: Mapping[str, str], event_time: str | None) -> Shedder | None:
     """The shedder that a gate's options ask for; None for a uniform sample."""
-    name = options.get("shedder", UNIFORM)
+    name = asked.get("shedder", UNIFORM)
     if name not in names():
         raise unknown_name("shedder", name, names())
     if name == UNIFORM:
         return None
     given: dict[str, str] = {}
-    for option, about in SHEDDERS[name].options.items():
-        value = options.get(option, about.default)
+    for option in SHEDDERS[name].options:
+        value = asked.get(option.name, option.default)
         if not value:
             raise SpillwayError(
-                f"shedder '{name}' needs option '{option}': {about.meaning}, such as"
-                f" '{about.example}'"
+                f"shedder '{name}' needs option '{option.name}': {option.meaning}, such as"
+                f" '{option.example}'"
             )
-        given[option] = value
+        given[option.name] = str(value)
     return SHEDDERS[name].asked(given, event_time)
 
 

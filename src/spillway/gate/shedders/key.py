@@ -15,7 +15,8 @@ from spillway.gate.sampling import PPM
 from spillway.gate.shedders.hashing import Indexes, key_words, microseconds, salted
 from spillway.gate.shedders.hashing import places_ppm as spread
 from spillway.gate.shedders.kept import Kept, alike
-from spillway.gate.shedders.shedder import Batch, Option, Shedder, WholeKeys, asked_us
+from spillway.gate.shedders.shedder import Batch, Shedder, WholeKeys, asked_us
+from spillway.options import Option
 
 _OWED_BATCHES = 1.0  # what a batch may owe the next: a key can be larger than a whole batch
 
@@ -23,10 +24,10 @@ _OWED_BATCHES = 1.0  # what a batch may owe the next: a key can be larger than a
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Key(Shedder):
     name: ClassVar[str] = "key"
-    options: ClassVar[Mapping[str, Option]] = {
-        "key": Option(meaning="column of the keys that stay or go as a whole", example="symbol"),
-        "epoch": Option(meaning="how long the same keys stay", example="1m", default="1m"),
-    }
+    options: ClassVar[tuple[Option, ...]] = (
+        Option("key", "text", "column of the keys that stay or go as a whole", example="symbol"),
+        Option("epoch", "duration", "how long the same keys stay", example="1m", default="1m"),
+    )
     no_sample: ClassVar[str] = "whole keys stay or go, so tuples are no random sample"
 
     column: str

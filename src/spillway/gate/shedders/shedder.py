@@ -6,15 +6,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 from spillway.gate.shedders.kept import Kept
 from spillway.model import parse_duration_s
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Option:
-    """An option of a shedder: every value is text, as it comes from Spark."""
-
-    meaning: str
-    example: str  # over columns symbol, price and volume: the contract suite runs it
-    default: str | None = None  # None: it must be given
+from spillway.options import Option
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,7 +56,7 @@ class Shedder(Protocol):
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
     name: ClassVar[str]
-    options: ClassVar[Mapping[str, Option]]
+    options: ClassVar[tuple[Option, ...]]  # each with an example: the contract suite runs it
     no_sample: ClassVar[str] = ""  # why what it keeps is no random sample of the tuples
 
     @property

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 
 from spillway.gate.shedders.hashing import salted
 from spillway.gate.shedders.kept import Kept
-from spillway.gate.shedders.shedder import Option, Shedder
+from spillway.gate.shedders.shedder import Shedder
+from spillway.options import Option
 
 Floats = npt.NDArray[np.float64]
 Counts = npt.NDArray[np.int64]
@@ -26,9 +27,9 @@ Counts = npt.NDArray[np.int64]
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Strata(Shedder):
     name: ClassVar[str] = "strata"
-    options: ClassVar[Mapping[str, Option]] = {
-        "key": Option(meaning="column whose values make the groups", example="symbol")
-    }
+    options: ClassVar[tuple[Option, ...]] = (
+        Option("key", "text", "column whose values make the groups", example="symbol"),
+    )
 
     column: str
 

@@ -9,18 +9,21 @@ import numpy as np
 from spillway.gate.shedders.expressions import columns_of, evaluate
 from spillway.gate.shedders.hashing import salted
 from spillway.gate.shedders.kept import Kept
-from spillway.gate.shedders.shedder import Option, Shedder
+from spillway.gate.shedders.shedder import Shedder
+from spillway.options import Option
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Utility(Shedder):
     name: ClassVar[str] = "utility"
-    options: ClassVar[Mapping[str, Option]] = {
-        "utility": Option(
-            meaning="expression over columns; the tuples of least value go first",
+    options: ClassVar[tuple[Option, ...]] = (
+        Option(
+            "utility",
+            "text",
+            "expression over columns; the tuples of least value go first",
             example="price * volume",
-        )
-    }
+        ),
+    )
     no_sample: ClassVar[str] = (
         "the least useful tuples have no chance to be kept, so nothing speaks for them"
     )

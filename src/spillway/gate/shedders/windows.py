@@ -19,7 +19,8 @@ from spillway.errors import SpillwayError
 from spillway.gate.sampling import PPM
 from spillway.gate.shedders.hashing import Indexes, microseconds, places_ppm, salted
 from spillway.gate.shedders.kept import Kept
-from spillway.gate.shedders.shedder import Batch, Option, Shedder, WholeWindows, asked_us
+from spillway.gate.shedders.shedder import Batch, Shedder, WholeWindows, asked_us
+from spillway.options import Option
 
 REMEMBERED = 128  # decided windows; what comes still later for older ones is gone
 
@@ -35,9 +36,9 @@ class Held:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Windows(Shedder):
     name: ClassVar[str] = "windows"
-    options: ClassVar[Mapping[str, Option]] = {
-        "window": Option(meaning="length of the query's tumbling window", example="10s")
-    }
+    options: ClassVar[tuple[Option, ...]] = (
+        Option("window", "duration", "length of the query's tumbling window", example="10s"),
+    )
     no_sample: ClassVar[str] = (
         "the windows that remain are complete: their results are exact as they are"
     )

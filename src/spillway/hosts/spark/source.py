@@ -16,12 +16,13 @@ from pyspark.sql.types import StructType
 
 from spillway.gate.offsets import SENTINEL
 from spillway.gate.options import GateOptions
-from spillway.hosts.spark.option_names import lowered, require_known
 from spillway.hosts.spark.worker.closed_sockets import pass_over_closed_sockets
 from spillway.hosts.spark.worker.rows import HEARTBEAT, Rows, asked_columns, spark_schema
 from spillway.hosts.spark.worker.slices import Slice, heartbeat_slice, slices
 from spillway.logs import catalog
 from spillway.logs.dead_letters import default_place
+from spillway.logs.stream_options import require_known
+from spillway.options import lowered
 
 if TYPE_CHECKING:
     from spillway.hosts.spark.planner.planner import Planner

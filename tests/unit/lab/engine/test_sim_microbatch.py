@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from spillway.errors import SpillwayError
+from spillway.hosts.virtual.machine import BatchCost
 from spillway.load.laws import make
 from spillway.model import Target
-from spillway.hosts.virtual.machine import BatchCost
 from spillway_lab.engine.microbatch import MicroBatchPlant, Query
 from spillway_lab.engine.run import Run, simulate, simulate_classes
 from spillway_lab.engine.statistics import Floats

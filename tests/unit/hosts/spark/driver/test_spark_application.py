@@ -10,8 +10,9 @@ import pytest
 
 from spillway.errors import SpillwayError
 from spillway.flow.flow import Flow
-from spillway.hosts.spark.driver.application import Application, Folder
+from spillway.hosts.spark.driver.application import Application
 from spillway.hosts.spark.driver.channel import request_change
+from spillway.hosts.spark.driver.folder import Folder
 from spillway.hosts.spark.session.pools import session_for, task_slots
 from spillway.model import Target
 
