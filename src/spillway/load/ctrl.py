@@ -42,6 +42,10 @@ class Controller(NamedTuple):
         """(p1, p0) of the characteristic equation z^2 + p1 z + p0 = 0 (eq. 17)."""
         return self.a - 1.0 + self.b0, self.b1 - self.a
 
+    def steady(self, error: float) -> float:
+        """What b0 e + b1 e - a u comes to under a constant error."""
+        return (self.b0 + self.b1) / (1.0 + self.a) * error
+
     @property
     def zero(self) -> float:
         """The closed loop's zero, -b1 / b0: what tells the members of the family apart."""
@@ -76,6 +80,10 @@ class Ctrl:
     The paper never defines f_out. `outflow` is "measured", the completions of the last period, or
     "modelled", H / c (its formula for BASELINE). Measured is right at every load and corrects a
     wrong H by itself; it needs completions that do not come in lumps.
+
+    u stays between -H / c, with which nothing is admitted, and what it comes to while the queue is
+    empty. The paper has no such bound; without it one wild estimate (a cold start, where c can be
+    wrong by a factor of hundred) is remembered for a minute.
 
     Assumption: q counts tuples one in, one out. Shared operators and joins break that. H is given:
     where it is wrong by a factor the delay settles off the target by about that factor.
@@ -123,12 +131,14 @@ class Ctrl:
         law = self._controller
         drive = law.b0 * error_s + law.b1 * self._error_s
         growth = capacity / measurement.period_s * drive - law.a * self._growth_per_s
-        self._error_s, self._growth_per_s = error_s, growth
-        period_s = measurement.period_s
+        most = law.steady(measurement.target.delay_s) * capacity / measurement.period_s
+        growth = min(max(-capacity, growth), most)
+        period_s, offered = measurement.period_s, measurement.offered_tuples
         leaving = measurement.completed_tuples if self._measured else capacity * period_s
         admissible = growth * period_s + leaving
+        self._error_s, self._growth_per_s = error_s, growth
         return Decision(
-            action=share(admissible, measurement.offered_tuples),
+            action=share(admissible, offered),
             reason=f"estimated delay {delay_s:.3g} s, queue may grow by {growth:.3g}/s",
             headroom=headroom,
         )

@@ -71,6 +71,8 @@ class Seamless:
         error_s = measurement.target.delay_s - delay_s
         drive = law.b0 * error_s + law.b1 * self._error_s
         growth_s = headroom * drive - law.a * self._growth_s
+        most_s = headroom * law.steady(measurement.target.delay_s)
+        growth_s = min(max(-headroom * period_s, growth_s), most_s)  # as in CTRL
         self._error_s, self._growth_s = error_s, growth_s
         admissible_s = growth_s + headroom * period_s
         return Decision(

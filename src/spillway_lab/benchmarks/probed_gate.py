@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from spillway.gate.offsets import SENTINEL, decode, is_sentinel
 from spillway.gate.sampling import PPM, UniformRule
-from spillway.hosts.spark.planner.planner import Planner
+from spillway.hosts.spark.planner.planner import Around, Planner
 from spillway.hosts.spark.source import Gate, Spillway
 from spillway_lab.benchmarks.plain_source import Range, ranges, read_range
 
@@ -88,9 +88,8 @@ class ProbedGate(Gate):
     def _planner(self) -> Planner:
         if self._made is None:
             clock = self._clock
-            self._made = Planner(
-                self._options, self._gate, self._asked, clock=clock, elapsed=clock.elapsed
-            )
+            around = Around(clock=clock, elapsed=clock.elapsed)
+            self._made = Planner(self._options, self._gate, self._asked, around)
         return self._made
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802

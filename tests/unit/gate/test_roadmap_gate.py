@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
-from toy import ToyLog, ToySpark, make
 
 from spillway.clock import ManualClock
 from spillway.errors import SpillwayError
@@ -17,6 +16,7 @@ from spillway.gate.rules import seen_tuples
 from spillway.gate.sampling import PPM
 from spillway.hosts.spark.worker.rows import Rows
 from spillway.hosts.spark.worker.slices import slices
+from spillway.testing import ToyLog, ToySpark, toy_planner
 
 COST_S = {"shared": 1e-5, "alerts": 1e-5, "scores": 8e-5}
 SPLIT = "shared:1,alerts:1:10,scores:8:1"
@@ -25,7 +25,7 @@ UNIFORM = "alerts:1000000,scores:1000000"
 
 def run(log: ToyLog, clock: ManualClock, count: int, **options: str) -> list[Offset]:
     """Batches of a fused plan: each query costs what it sees."""
-    spark = ToySpark(make(log, clock, **options)[0], clock, kept_s=COST_S["shared"])
+    spark = ToySpark(toy_planner(clock, **options), clock, kept_s=COST_S["shared"])
     found = []
     for _ in range(count):
         if (batch := spark.batch()) is not None:
@@ -95,7 +95,7 @@ def test_a_dry_run_hides_nothing_from_any_query(log: ToyLog, clock: ManualClock)
 def test_available_now_hides_nothing_from_any_query(
     log: ToyLog, clock: ManualClock, option: dict[str, str]
 ) -> None:
-    planner, _ = make(log, clock, startingoffsets="earliest", **option)
+    planner = toy_planner(clock, startingoffsets="earliest", **option)
     planner.freeze()
     clock.advance(5.0)
     _, batch = ToySpark(planner, clock).batches(3)

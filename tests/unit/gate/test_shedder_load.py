@@ -5,12 +5,12 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 import pytest
-from toy import ToyLog, ToySpark, make
 
 from spillway.clock import ManualClock
 from spillway.gate.ledger import audit
 from spillway.gate.offsets import Offset, decode
 from spillway.gate.shedders.blocks import kept_positions
+from spillway.testing import ToyLog, ToySpark, toy_planner
 
 Positions = npt.NDArray[np.int64]
 
@@ -40,7 +40,7 @@ def started(clock: ManualClock, log: ToyLog) -> Callable[..., Selective]:
     log.rate_per_s = 50_000.0
 
     def start(**options: str) -> Selective:
-        planner, _ = make(log, clock, delay="2s", **options)
+        planner = toy_planner(clock, delay="2s", **options)
         spark = Selective(planner=planner, clock=clock)
         spark.log = log
         return spark

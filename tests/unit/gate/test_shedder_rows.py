@@ -13,7 +13,7 @@ from spillway.errors import SpillwayError
 from spillway.gate.offsets import decode
 from spillway.gate.options import GateOptions
 from spillway.gate.shedders.blocks import kept_positions
-from spillway.hosts.spark.planner.planner import Planner
+from spillway.hosts.spark.planner.planner import Around, Planner
 from spillway.hosts.spark.worker.rows import Rows
 from spillway.hosts.spark.worker.slices import slices
 from spillway.logs import catalog
@@ -53,13 +53,8 @@ class Moment:
 def batches(options: dict[str, str], count: int = 5) -> Iterator[Any]:
     """Offsets of a run in which about a second passes before every batch."""
     clock, seconds = Moment(), iter(range(10**6))
-    planner = Planner(
-        options,
-        GateOptions.parse(options),
-        clock=clock,
-        elapsed=lambda: float(next(seconds)) * 0.01,
-        sleep=lambda s: None,
-    )
+    around = Around(clock=clock, elapsed=lambda: float(next(seconds)) * 0.01, sleep=lambda s: None)
+    planner = Planner(options, GateOptions.parse(options), around=around)
     start: dict[str, Any] = {"v": 1, "seq": -1}
     for _ in range(count):
         end = planner.latest(start)

@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import socket
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +21,9 @@ LONGEST_RETRY_S = 8.0  # and twice as long after each further one
 ANSWER_S = 0.25  # how much longer than the asked wait an answer may take
 
 
+Ask = Callable[[Report], Order | None]
+
+
 class Driver:
     """Never raises and never waits longer than the report's `wait_s` and a little."""
 
@@ -30,10 +34,6 @@ class Driver:
         self._socket: socket.socket | None = None
         self._failed_s = float("-inf")
         self._pause_s = 0.0  # 0 while the driver answers
-
-    @classmethod
-    def of(cls, path: str | None, clock: Clock) -> "Driver | None":
-        return None if path is None else cls(path, clock)
 
     def ask(self, report: Report) -> Order | None:
         """What the driver says, or None when it does not answer.

@@ -7,7 +7,7 @@ A plan that is never shown was discarded. After a restart `shown` comes without 
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -21,7 +21,7 @@ from spillway.gate.options import GateOptions
 from spillway.gate.planning import Waiting
 from spillway.gate.rules import Rule
 from spillway.hosts.spark.planner.archive import Archive
-from spillway.hosts.spark.planner.asking import Driver
+from spillway.hosts.spark.planner.asking import Ask, Driver
 from spillway.hosts.spark.planner.batch_time import TriggerWatch, committed_s
 from spillway.hosts.spark.planner.joint import Joint, Lead
 from spillway.hosts.spark.planner.shedding import Shedding
@@ -47,26 +47,38 @@ class _Running:
     replayed: bool = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class Around:
+    """What a planner finds around it; tests bring their own."""
+
+    clock: Clock = field(default_factory=WallClock)
+    elapsed: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    ask: Ask | None = None  # None: the driver behind option `channel`, if there is one
+    joint: Joint | None = None  # None: the gates that share option `joint`, if it is given
+
+
 class Planner:
     def __init__(
         self,
         options: Mapping[str, str],
         gate: GateOptions,
         schema: Any = None,
-        *,
-        driver: Driver | None = None,
-        clock: Clock | None = None,
-        elapsed: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
+        around: Around | None = None,
     ) -> None:
+        around = around or Around()
         self._options = dict(options)
         self._gate_options = gate
         self._schema = schema
-        self._clock, self._elapsed, self._sleep = clock or WallClock(), elapsed, sleep
+        self._clock, self._elapsed, self._sleep = around.clock, around.elapsed, around.sleep
         self._gate = Gate(gate)
-        self._driver = driver or Driver.of(gate.channel, self._clock)
+        self._ask = around.ask
+        if self._ask is None and gate.channel is not None:
+            self._ask = Driver(gate.channel, self._clock).ask
+        self._joint = around.joint
+        if self._joint is None and gate.joint is not None:
+            self._joint = Joint(gate.joint, self._options)
         self._triggers = TriggerWatch()
-        self._joint = Joint(gate.joint, self._options, elapsed=elapsed) if gate.joint else None
         self._archive = Archive(Path(gate.ledger)) if gate.ledger else None
         self._instances = InstanceStore(Path(gate.instances)) if gate.instances else None
         self._stream: Stream | None = None
@@ -75,7 +87,7 @@ class Planner:
         self._running: _Running | None = None
         self._completed_seq: int | None = None
         self._frozen = False  # an AvailableNow run: serve what is there, all of it, then nothing
-        self._busy_s = elapsed()  # when the last batch was planned
+        self._busy_s = self._elapsed()  # when the last batch was planned
 
     def freeze(self) -> None:
         """From now on serve what is there at the first plan, all of it, and then nothing."""
@@ -229,12 +241,12 @@ class Planner:
         self, previous: Offset, waiting: Waiting, company: Company, wait_s: float
     ) -> bool:
         """Whether it is the query's turn; it is, where no driver answers."""
-        if self._driver is None:
+        if self._ask is None:
             return True
         report = self._gate.report(
             previous, waiting.arrivals, self._clock.now_s(), wait_s=wait_s, company=company
         )
-        order = self._driver.ask(report)
+        order = self._ask(report)
         if order is not None:
             self._gate.reported()
         self._gate.obey(order)

@@ -3,22 +3,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from spillway.hosts.spark.planner.deciding import Decider
-from toy import ToyLog, ToySpark, make
 
 from spillway.clock import ManualClock
 from spillway.errors import SpillwayError
 from spillway.gate.ledger import audit
 from spillway.gate.offsets import SENTINEL, Offset, decode
 from spillway.gate.options import GateOptions
-from spillway.hosts.spark.driver.channel import Directive, GateReport
 from spillway.hosts.spark.ledger_files import audits
-from spillway.hosts.spark.planner.planner import Planner
+from spillway.hosts.spark.planner.planner import Around, Planner
+from spillway.model import Order, Report
+from spillway.testing import ToyLog, ToySpark, toy_planner
 
 
 @pytest.fixture
 def spark(log: ToyLog, clock: ManualClock) -> ToySpark:
-    return ToySpark(make(log, clock)[0], clock)
+    return ToySpark(toy_planner(clock), clock)
 
 
 def test_batch_zero_is_empty_and_holds_the_start(spark: ToySpark, log: ToyLog) -> None:
@@ -59,16 +58,15 @@ def test_the_totals_of_a_run_add_up_to_the_tuple(spark: ToySpark, log: ToyLog) -
 def test_what_comes_while_a_gate_waits_for_its_turn_is_in_its_batch(
     log: ToyLog, clock: ManualClock
 ) -> None:
-    def turn_comes_later(report: GateReport) -> Directive:
-        clock.advance(0.2)
-        return Directive(target=report_target)
-
     given = {"source": "toy"}
     gate = GateOptions.parse(given)
-    report_target = gate.target
-    decider = Decider(gate, clock, turn_comes_later)
-    elapsed = clock.now_s
-    planner = Planner(given, gate, decider=decider, clock=clock, elapsed=elapsed)
+
+    def turn_comes_later(report: Report) -> Order:
+        clock.advance(0.2)
+        return Order(target=gate.target)
+
+    around = Around(clock=clock, elapsed=clock.now_s, ask=turn_comes_later)
+    planner = Planner(given, gate, around=around)
     spark = ToySpark(planner, clock)
     spark.batch()
     clock.advance(0.1)
@@ -148,7 +146,7 @@ def test_what_the_log_dropped_is_counted_as_lost(spark: ToySpark, log: ToyLog) -
 
 
 def test_lost_tuples_stop_the_query_that_asks_for_it(log: ToyLog, clock: ManualClock) -> None:
-    spark = ToySpark(make(log, clock, failOnDataLoss="true")[0], clock)
+    spark = ToySpark(toy_planner(clock, failOnDataLoss="true"), clock)
     spark.batches(3)
     clock.advance(2.0)
     log.first = 10**6
@@ -157,10 +155,10 @@ def test_lost_tuples_stop_the_query_that_asks_for_it(log: ToyLog, clock: ManualC
 
 
 def test_a_restart_goes_on_where_the_last_plan_ended(log: ToyLog, clock: ManualClock) -> None:
-    spark = ToySpark(make(log, clock)[0], clock)
+    spark = ToySpark(toy_planner(clock), clock)
     spark.batches(10)
     clock.advance(30.0)
-    spark.planner = make(log, clock)[0]
+    spark.planner = toy_planner(clock)
     spark.planner.shown(spark.logged[-1], spark.logged[-1])
     spark.planner.shown(spark.logged[-2], spark.logged[-1])
     spark.batches(10)
@@ -183,7 +181,7 @@ def test_available_now_serves_what_was_there_and_never_sheds(
 ) -> None:
     log.rate_per_s = 1e6
     clock.advance(1.0)
-    planner, _ = make(log, clock, startingOffsets="earliest")
+    planner = toy_planner(clock, startingOffsets="earliest")
     planner.freeze()
     spark = ToySpark(planner, clock)
     done = spark.batches(50)
@@ -193,7 +191,7 @@ def test_available_now_serves_what_was_there_and_never_sheds(
 
 def test_a_dry_run_decides_and_drops_nothing(log: ToyLog, clock: ManualClock) -> None:
     log.rate_per_s = 50_000.0
-    spark = ToySpark(make(log, clock, dry_run="true", first_batch="1000")[0], clock)
+    spark = ToySpark(toy_planner(clock, dry_run="true", first_batch="1000"), clock)
     batches = spark.batches(12)
     assert batches[-1].totals.shed == 0
     assert any(batch.rule.would_keep_ppm < 1_000_000 for batch in batches)
@@ -201,7 +199,7 @@ def test_a_dry_run_decides_and_drops_nothing(log: ToyLog, clock: ManualClock) ->
 
 def test_a_dry_run_counts_what_would_have_been_skipped(log: ToyLog, clock: ManualClock) -> None:
     log.rate_per_s = 50_000.0
-    spark = ToySpark(make(log, clock, dry_run="true", policy="fresh")[0], clock)
+    spark = ToySpark(toy_planner(clock, dry_run="true", policy="fresh"), clock)
     fresh = [b for b in spark.batches(12) if b.rule.reason.startswith("freshest first")]
     cut = [b for b in fresh if ";" not in b.rule.reason]  # not bounded besides
     assert cut[-1].totals.shed == 0
@@ -213,7 +211,7 @@ def test_a_dry_run_counts_what_would_have_been_skipped(log: ToyLog, clock: Manua
 
 def test_a_dry_run_keeps_to_the_bounds_of_a_batch(log: ToyLog, clock: ManualClock) -> None:
     log.rate_per_s = 50_000.0
-    planner, _ = make(log, clock, dry_run="true", startingOffsets="earliest", max_batch="20000")
+    planner = toy_planner(clock, dry_run="true", startingOffsets="earliest", max_batch="20000")
     clock.advance(600.0)  # thirty million wait
     sizes = [batch.offered_tuples for batch in ToySpark(planner, clock).batches(8)]
     assert sizes[:3] == [0, 10_000, 20_000]
@@ -222,14 +220,14 @@ def test_a_dry_run_keeps_to_the_bounds_of_a_batch(log: ToyLog, clock: ManualCloc
 
 def test_a_floor_is_never_broken(log: ToyLog, clock: ManualClock) -> None:
     log.rate_per_s = 50_000.0
-    spark = ToySpark(make(log, clock, min_keep="0.5")[0], clock)
+    spark = ToySpark(toy_planner(clock, min_keep="0.5"), clock)
     for batch in spark.batches(20)[1:]:
         assert batch.kept_tuples() >= 0.49 * batch.offered_tuples
 
 
 def test_fresh_keeps_the_newest_of_every_batch(log: ToyLog, clock: ManualClock) -> None:
     log.rate_per_s = 50_000.0
-    spark = ToySpark(make(log, clock, policy="fresh")[0], clock)
+    spark = ToySpark(toy_planner(clock, policy="fresh"), clock)
     spark.batches(30)
     late = decode(spark.logged[-1])
     assert late.rule.keep_ppm == 1_000_000
@@ -257,7 +255,7 @@ def oldest_of_a_hundred_s(spark: ToySpark, noise: float, *, batches: int, skip: 
 def test_fresh_keeps_the_margin_that_the_noise_asks_for(log: ToyLog, clock: ManualClock) -> None:
     """A p99 target: what is predicted to meet it just so would miss it in every second batch."""
     log.rate_per_s = 50_000.0
-    spark = ToySpark(make(log, clock, policy="fresh", delay="p99 2s")[0], clock)
+    spark = ToySpark(toy_planner(clock, policy="fresh", delay="p99 2s"), clock)
     assert oldest_of_a_hundred_s(spark, 0.1, batches=200, skip=40) < 1.12 * 2.0
 
 
@@ -273,9 +271,9 @@ def test_late_durability_is_refused_by_name(spark: ToySpark) -> None:
 def test_another_topic_under_the_same_checkpoint_is_refused(
     log: ToyLog, clock: ManualClock
 ) -> None:
-    spark = ToySpark(make(log, clock, topic="clicks")[0], clock)
+    spark = ToySpark(toy_planner(clock, topic="clicks"), clock)
     spark.batches(2)
-    spark.planner = make(log, clock, topic="views")[0]
+    spark.planner = toy_planner(clock, topic="views")
     with pytest.raises(SpillwayError, match="belongs to 'clicks'"):
         spark.batch()
 
@@ -289,9 +287,9 @@ def test_every_finished_batch_is_in_the_ledger_once(
     log: ToyLog, clock: ManualClock, tmp_path: Path
 ) -> None:
     path = tmp_path / "a" / "ledger.jsonl"
-    spark = ToySpark(make(log, clock, ledger=str(path))[0], clock)
+    spark = ToySpark(toy_planner(clock, ledger=str(path)), clock)
     spark.batches(10)
-    spark.planner = make(log, clock, ledger=str(path))[0]
+    spark.planner = toy_planner(clock, ledger=str(path))
     spark.planner.shown(spark.logged[-2], spark.logged[-1])
     spark.batches(10)
     written = [json.loads(line)["seq"] for line in path.read_text().splitlines()]
@@ -305,14 +303,14 @@ def test_a_stream_may_start_where_sparks_own_source_ended(log: ToyLog, clock: Ma
     clock.advance(10.0)
     log.partitions = 3
     starts = '{"clicks": {"0": 17, "1": -1}}'
-    batch = decode(make(log, clock, startingOffsets=starts)[0].latest(dict(SENTINEL)))
+    batch = decode(toy_planner(clock, startingOffsets=starts).latest(dict(SENTINEL)))
     assert [s.stop for s in batch.stretches] == [17, 10_000, 0]
 
 
 @pytest.mark.parametrize("text", ["yesterday", "[1]", '{"a": 1}', '{"a": {}, "b": {}}'])
 def test_a_start_that_makes_no_sense_is_refused(log: ToyLog, clock: ManualClock, text: str) -> None:
     with pytest.raises(SpillwayError, match="startingOffsets"):
-        make(log, clock, startingOffsets=text)[0].latest(dict(SENTINEL))
+        toy_planner(clock, startingOffsets=text).latest(dict(SENTINEL))
 
 
 @pytest.mark.parametrize(
@@ -327,7 +325,7 @@ def test_a_start_in_another_log_is_refused(
 ) -> None:
     clock.advance(10.0)
     with pytest.raises(SpillwayError, match=said):
-        make(log, clock, topic="clicks", startingOffsets=text)[0].latest(dict(SENTINEL))
+        toy_planner(clock, topic="clicks", startingOffsets=text).latest(dict(SENTINEL))
 
 
 def takes_nothing(batch: Offset | None) -> bool:
@@ -337,7 +335,7 @@ def takes_nothing(batch: Offset | None) -> bool:
 def test_a_log_that_was_made_anew_ends_the_query_and_a_lagging_one_does_not(
     log: ToyLog, clock: ManualClock
 ) -> None:
-    spark = ToySpark(make(log, clock)[0], clock)
+    spark = ToySpark(toy_planner(clock), clock)
     spark.batches(10)
     log.limit = 10
     assert takes_nothing(spark.batch())
@@ -349,7 +347,7 @@ def test_a_log_that_was_made_anew_ends_the_query_and_a_lagging_one_does_not(
 
 
 def test_a_log_that_comes_back_goes_on(log: ToyLog, clock: ManualClock) -> None:
-    spark = ToySpark(make(log, clock)[0], clock)
+    spark = ToySpark(toy_planner(clock), clock)
     spark.batches(10)
     for _ in range(3):
         log.limit = 10

@@ -2,12 +2,12 @@ import os
 from pathlib import Path
 
 import pytest
-from toy import ToyLog, ToySpark, make
 
 from spillway.clock import ManualClock
 from spillway.errors import SpillwayError
 from spillway.gate.options import GateOptions
 from spillway.hosts.spark.planner.batch_time import TriggerWatch, committed_s
+from spillway.testing import ToyLog, ToySpark, toy_planner
 
 
 def test_an_interval_that_nobody_mentioned_is_noticed() -> None:
@@ -36,7 +36,7 @@ def test_with_an_interval_the_end_of_a_batch_is_its_commit(
 ) -> None:
     """Batches of 0.2 s under a trigger of 2 s: learned as 0.2 s, not as 2 s."""
     options = {"trigger": "2s", "checkpoint": str(tmp_path)}
-    spark = ToySpark(make(log, clock, **options)[0], clock)
+    spark = ToySpark(toy_planner(clock, **options), clock)
     (tmp_path / "commits").mkdir()
     for number in range(20):
         spark.batch()

@@ -1,10 +1,9 @@
 """What waits because batches were small after a start: a law that sheds need not work it off."""
 
-from toy import ToyLog, ToySpark, make
-
 from spillway.clock import ManualClock
 from spillway.gate.ledger import audit
 from spillway.gate.offsets import decode
+from spillway.testing import ToyLog, ToySpark, toy_planner
 
 CAPACITY_PER_S = 8_500.0  # of a toy batch as long as two thirds of the target
 CUT = "stale backlog of the start"
@@ -13,7 +12,7 @@ CUT = "stale backlog of the start"
 def overloaded(log: ToyLog, clock: ManualClock, **options: str) -> ToySpark:
     """A start at three times the capacity with batches that grow from 50 tuples."""
     log.rate_per_s = 3.0 * CAPACITY_PER_S
-    planner, _ = make(log, clock, delay="2s", first_batch="50", **options)
+    planner = toy_planner(clock, delay="2s", first_batch="50", **options)
     return ToySpark(planner=planner, clock=clock)
 
 

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from toy import ToyLog, ToySpark, make
 from typer.testing import CliRunner
 
 from spillway.cli.app import app
@@ -15,12 +14,13 @@ from spillway.gate.offsets import Offset, decode, encode
 from spillway.hosts.spark.ledger_files import audits, read_ledger
 from spillway.hosts.spark.planner import archive
 from spillway.hosts.spark.planner.archive import Archive
+from spillway.testing import ToyLog, ToySpark, toy_planner
 
 
 @pytest.fixture
 def chain(log: ToyLog, clock: ManualClock) -> list[Offset]:
     log.rate_per_s, log.partitions = 30_000.0, 2
-    spark = ToySpark(make(log, clock)[0], clock)
+    spark = ToySpark(toy_planner(clock), clock)
     spark.batches(12)
     return [decode(value) for value in spark.logged]
 

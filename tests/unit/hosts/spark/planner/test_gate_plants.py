@@ -1,0 +1,51 @@
+"""The whole gate on machines that it has never seen: it starts cold, learns, and meets a burst."""
+
+import numpy as np
+import pytest
+
+from spillway.clock import ManualClock
+from spillway.testing import BurstLog, ToyLog, ToyMachine, ToySpark, toy_planner, toy_source
+
+END_S = 60.0
+
+
+def test_where_the_fixed_price_breaks_the_target_cheap_tuples_are_kept(
+    log: ToyLog, clock: ManualClock
+) -> None:
+    log.rate_per_s = 1e6
+    planner = toy_planner(clock, delay="100ms")
+    spark = ToySpark(planner=planner, clock=clock, fixed_s=0.12, kept_s=2e-7)
+    kept = [batch.kept_tuples() for batch in spark.batches(60)]
+    assert np.mean(kept[-20:]) > 20_000  # which take 4 ms
+
+
+def late_and_kept(machine: ToyMachine, manager: str, settled_s: float) -> tuple[list[float], float]:
+    """Mean delay over target soon after the burst began and once it is settled; kept against the
+    oracle's."""
+    log = BurstLog(rate_per_s=machine.calm_per_s, burst_per_s=machine.burst_per_s)
+    clock, delay = ManualClock(1000.0), f"{machine.target.delay_s}s"
+    batches: list[tuple[float, float, int]] = []
+    with toy_source(log):
+        spark = ToySpark.over(log, clock, delay=delay, manager=manager)
+        while (age_s := clock.now_s() - 1000.0) < settled_s + 15.0:
+            machine.turn_to(spark, age_s)
+            batch = spark.batch()
+            if batch is not None and batch.arrived is not None:
+                delay_s = clock.now_s() - batch.arrived.mean_us / 1e6
+                batches.append((clock.now_s() - 1000.0, delay_s, batch.kept_tuples()))
+    ended_s, delay_s, kept = np.array(batches).T
+    soon, settled = (ended_s > 32.0) & (ended_s <= settled_s), ended_s > settled_s
+    late = [
+        np.average(delay_s[w], weights=kept[w]) / machine.target.delay_s for w in (soon, settled)
+    ]
+    spent_s = ended_s[-1] - ended_s[~settled][-1]
+    return late, kept[settled].sum() / spent_s / machine.best_per_s()
+
+
+@pytest.mark.parametrize("first_seed", range(0, 60, 10))
+def test_the_target_holds_on_machines_never_seen(first_seed: int) -> None:
+    for seed in range(first_seed, first_seed + 10):
+        late, efficiency = late_and_kept(ToyMachine(seed), "predictive", 45.0)
+        assert late[0] < 1.3, f"machine {seed}"
+        assert late[1] < 1.2, f"machine {seed}"
+        assert efficiency > 0.8, f"machine {seed}"
