@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from spillway.hosts.spark.options import GateOptions
+from spillway.logs.stream_options import require_known
 
 from spillway.flow.flow import Stream
 from spillway.gate.arrivals import Arrivals
 from spillway.gate.ledger import audit
 from spillway.gate.offsets import Offset, decode, encode
+from spillway.gate.options import GateOptions
 from spillway.gate.pacing import Cut
 from spillway.gate.planning import Settings, Waiting, next_offset
 from spillway.gate.rules import Rule, Stretch
@@ -26,7 +27,6 @@ from spillway.gate.shedders import catalog
 from spillway.gate.shedders.blocks import DATA_BLOCK, keep, kept_positions, read_block, spans
 from spillway.gate.shedders.planned import selected
 from spillway.gate.shedders.shedder import Shedder
-from spillway.hosts.spark.option_names import require_known
 from spillway.ports import ArrivalCurve, Span
 
 ROWS = 12 * DATA_BLOCK
@@ -35,8 +35,8 @@ ROW_US = 1_000
 
 def options_of(name: str) -> dict[str, str]:
     """What makes the shedder, after its own examples."""
-    known = catalog.SHEDDERS[name].options if name in catalog.SHEDDERS else {}
-    return {"shedder": name, **{option: about.example for option, about in known.items()}}
+    known = catalog.SHEDDERS[name].options if name in catalog.SHEDDERS else ()
+    return {"shedder": name, **{option.name: option.example for option in known}}
 
 
 EVERY = {name: catalog.asked_shedder(options_of(name), "at") for name in catalog.names()}
@@ -108,7 +108,7 @@ def batches(
             stretches=(stretch,), arrivals=Arrivals.pool([(span, curve)]), lost_tuples=0
         )
         cut = Cut(reach_tuples=size, skip_tuples=0, fraction=fraction, reason="test")
-        planned = next_offset(previous, waiting, cut, Settings(seed=seed), now_s=1.0, costs=None)
+        planned = next_offset(previous, waiting, cut, Settings(seed=seed), now_s=1.0, prices=None)
         if shedder is not None:
             planned = selected(planned, previous, shedder, log)
         chain.append(planned)

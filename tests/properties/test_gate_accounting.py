@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from spillway.gate.ledger import audit
 from spillway.gate.offsets import Offset, decode, encode
-from spillway.gate.pacing import Pace, Wish, bounded, freshest
+from spillway.gate.pacing import Pace, cut, freshest
 from spillway.gate.planning import Settings, next_offset, survey
 from spillway.gate.rules import Stretch
 from spillway.ports import ArrivalCurve, Span
@@ -51,18 +51,16 @@ def test_every_tuple_is_in_one_batch_and_counted(
         first = min([first + dropped, *ends])
         extent = [Span(partition=p, start=first, stop=end) for p, end in enumerate(ends)]
         waiting = survey(chain[-1], extent, partial(curve_of, now_s=now_s, jump=jump))
-        wish = Wish(
-            kept_tuples=share * waiting.arrivals.tuples, least_fraction=least, reason="test"
-        )
         pace = Pace(kept_tuples=largest, scanned_tuples=3 * largest)
-        cut = bounded(wish, waiting.arrivals.tuples, pace)
+        tuples = waiting.arrivals.tuples
+        bounded = cut(share * tuples, least, tuples, pace, "test")
         offset = next_offset(
             chain[-1],
             waiting,
-            freshest(cut) if fresh and least == 0.0 else cut,
+            freshest(bounded) if fresh and least == 0.0 else bounded,
             Settings(seed=number, dry_run=dry_run),
             now_s=now_s,
-            costs=None,
+            prices=None,
         )
         assert decode(encode(offset)) == offset
         assert offset.totals.offered == sum(ends)

@@ -105,7 +105,7 @@ class Terms:
             prices, target = prices.slower(prices.pace), replace(target, delay_s=decision.aim_s)
         fits = newest_within_target(arrivals, self.now_s, prices, target)
         kept = min(arrivals.tuples, max(fits, prices.cheap_tuples))
-        fresh = self.options.policy == "fresh"
-        why = "freshest first" if fresh else "stale backlog, freshest once"
+        stale = "stale backlog" if self.decides_now else "stale backlog of the start"
+        why = "freshest first" if self.options.policy == "fresh" else f"{stale}, freshest once"
         reason = f"{why}: keeps {kept} of {arrivals.tuples}"
         return freshest(cut(kept, 0.0, arrivals.tuples, self.bounds, reason))

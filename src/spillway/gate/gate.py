@@ -201,10 +201,9 @@ class Gate:
         """At every batch, or at the first one after a period, with the true time that passed."""
         assert self._meter is not None
         assert self._standing is not None
-        elapsed_s, by_period = self._meter.elapsed_s(self._standing), self._by_period
-        if by_period and (elapsed_s is None or 0.0 <= elapsed_s < self.options.period_s):
+        if self._by_period and not self._meter.is_due(self._standing, self.options.period_s):
             return
-        share = self._entry.now if by_period else 1.0
+        share = self._entry.now if self._by_period else 1.0
         yield self._meter.measure(self._standing, self.prices, share)
 
     def act(self, measurement: Measurement, decision: Decision) -> None:

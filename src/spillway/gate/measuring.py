@@ -50,16 +50,21 @@ class Meter:
         self._ended = [*self._ended[1 - _ENDED_KEPT :], batch]
         self._completed_tuples += sum(d.tuples for d in batch.delays)
 
-    def elapsed_s(self, standing: Standing) -> float | None:
-        """Since the last decision; None before the first period has begun, which it now does."""
+    def is_due(self, now: Standing, period_s: float) -> bool:
+        """Whether a period has passed since the last decision; the first begins now. A clock that
+        jumped back ends it."""
         if self._before is None:
-            self._before = standing
-            return None
-        return standing.now_s - self._before.now_s
+            self._before = now
+            return False
+        return not 0.0 <= now.now_s - self._before.now_s < period_s
 
     def measure(self, now: Standing, prices: Prices | None, entry_share: float) -> Measurement:
-        """Since the last decision. `entry_share`: in force for what arrived meanwhile."""
-        before = self._before or replace(now, backlog=Backlog())
+        """Since the last decision, at first since the oldest waiting tuple arrived.
+
+        `entry_share` was in force for what arrived meanwhile.
+        """
+        came_s = now.now_s - now.backlog.oldest_age_s
+        before = self._before or replace(now, now_s=came_s, backlog=Backlog())
         ended, completed = tuple(self._ended), self._completed_tuples
         self._before, self._ended, self._completed_tuples = now, [], 0
         period_s = max(_SHORTEST_S, now.now_s - before.now_s)

@@ -11,6 +11,7 @@ from spillway.gate.rules import POLICIES, Policy
 from spillway.gate.shedders import catalog
 from spillway.gate.shedders.shedder import Shedder
 from spillway.gate.split import Split
+from spillway.load import laws
 from spillway.model import Target
 from spillway.options import Option, lowered, read
 
@@ -200,7 +201,7 @@ class GateOptions:
         whole_windows = selection is not None and selection.whole_windows is not None
         made = {
             "target": given["delay"],
-            "law_parameters": given["manager.NAME"],
+            "law_parameters": laws.checked(given["manager"], given["manager.NAME"]),
             "period_s": given["period"],
             "min_keep": max(given["min_keep"], NEVER_UNREAD if whole_windows else 0.0),
             "selection": selection,

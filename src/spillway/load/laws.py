@@ -74,8 +74,7 @@ CAPABILITIES: Mapping[str, Capabilities] = MappingProxyType(
 
 def make(name: str, **settings: object) -> LoadManager:
     """A load manager by its lower-case key; unknown names and settings get one clear line."""
-    law, values = find(name), checked(name, settings)
-    return law(**{setting: value for setting, value in values.items() if value is not None})
+    return find(name)(**checked(name, settings))
 
 
 def find(name: str) -> type[LoadManager]:
@@ -86,4 +85,6 @@ def find(name: str) -> type[LoadManager]:
 
 def checked(name: str, settings: Mapping[str, object]) -> dict[str, object]:
     """The parameters of a law as its declaration has them, with its defaults."""
-    return parsed(find(name).parameters, settings, f"load manager '{name}'", f"{name}'s {{}}")
+    what = f"parameter '{{}}' of load manager '{name}'"
+    values = parsed(find(name).parameters, settings, f"load manager '{name}'", what)
+    return {setting: value for setting, value in values.items() if value is not None}

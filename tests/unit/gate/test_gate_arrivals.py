@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from spillway.gate.arrivals import Arrivals
-from spillway.gate.pacing import is_stale
+from spillway.gate.staleness import is_stale
 from spillway.model import Target
 from spillway.ports import ArrivalCurve, Span
 

@@ -6,7 +6,6 @@ from spillway.errors import SpillwayError
 from spillway.gate.offsets import (
     SENTINEL,
     Arrived,
-    Costs,
     Offset,
     Totals,
     decode,
@@ -14,6 +13,7 @@ from spillway.gate.offsets import (
     is_sentinel,
 )
 from spillway.gate.rules import Rule, Stretch
+from spillway.model import Prices
 
 OFFSET = Offset(
     gate="clicks",
@@ -26,7 +26,7 @@ OFFSET = Offset(
     ),
     rule=Rule(keep_ppm=250_000, seed=4, policy="fresh", reason="why", would_keep_ppm=250_000),
     totals=Totals(offered=9000, admitted=2000, shed=6500, lost=1),
-    costs=Costs(fixed_s=0.25, kept_s=3e-7, scanned_s=1e-8),
+    prices=Prices(fixed_s=0.25, kept_s=3e-7, scanned_s=1e-8),
     arrived=Arrived(mean_us=5, p05_us=2, p01_us=1, first_us=0),
     pinned={"start": "12.5"},
 )

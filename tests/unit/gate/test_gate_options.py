@@ -23,9 +23,11 @@ def test_without_options_a_gate_has_the_documented_defaults() -> None:
 
 
 def test_what_follows_from_several_options() -> None:
-    gate = GateOptions.parse({"delay": "p95 3s", "manager.gain": "0.5", "failondataloss": "true"})
+    gate = GateOptions.parse(
+        {"delay": "p95 3s", "manager": "dissp", "manager.gain": "0.5", "failondataloss": "true"}
+    )
     assert gate.quiet_s == 3.0
-    assert gate.law_parameters == {"gain": 0.5}
+    assert gate.law_parameters == {"gain": 0.5, "equation": 7}
     assert gate.fail_on_data_loss
     windows = {"shedder": "windows", "window": "10s", "heartbeat": "at"}
     assert GateOptions.parse(windows).min_keep == NEVER_UNREAD
@@ -37,7 +39,10 @@ def test_what_follows_from_several_options() -> None:
         ({"policy": "frsh"}, r"option 'policy' is 'frsh'.*did you mean 'fresh'"),
         ({"shedder": "kei"}, r"option 'shedder' is 'kei'.*did you mean 'key'"),
         ({"min_keep": "1.5"}, "option 'min_keep' is '1.5': it must be a number from 0 to 1"),
-        ({"manager.gain": "high"}, "option 'manager.gain' is 'high': it must be a number"),
+        (
+            {"manager": "dissp", "manager.gain": "high"},
+            "parameter 'gain' of load manager 'dissp' is 'high': it must be a number",
+        ),
         ({"masks": "a:1000000", "weight": "true"}, "exclude 'weight'"),
         ({"split": "a:1:1", "policy": "fresh"}, "option 'split' excludes"),
         ({"shedder": "key", "key": "k", "policy": "fresh"}, "shedder 'key' excludes"),

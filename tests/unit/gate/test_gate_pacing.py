@@ -2,24 +2,17 @@ import numpy as np
 import pytest
 
 from spillway.gate.arrivals import Arrivals
-from spillway.gate.offsets import Costs
-from spillway.gate.pacing import (
-    Pace,
-    Wish,
-    bounded,
-    freshest,
-    is_stale,
-    newest_within_target,
-)
-from spillway.model import Target
+from spillway.gate.pacing import Cut, Pace, cut, freshest
+from spillway.gate.staleness import is_stale, newest_within_target
+from spillway.model import Prices, Target
 from spillway.ports import ArrivalCurve, Span
 
 WIDE = Pace(kept_tuples=10**9, scanned_tuples=10**9)
 TARGET = Target(delay_s=2.0)
 
 
-def wish(kept: float, least: float = 0.0) -> Wish:
-    return Wish(kept_tuples=kept, least_fraction=least, reason="law")
+def bounded(kept: float, pending: int, pace: Pace, least: float = 0.0) -> Cut:
+    return cut(kept, least, pending, pace, "law")
 
 
 def even(tuples: int, from_s: float, to_s: float) -> Arrivals:
@@ -28,32 +21,32 @@ def even(tuples: int, from_s: float, to_s: float) -> Arrivals:
 
 
 def test_a_wish_within_bounds_is_granted() -> None:
-    cut = bounded(wish(250), 1000, WIDE)
-    assert (cut.reach_tuples, cut.skip_tuples, cut.fraction) == (1000, 0, 0.25)
+    given = bounded(250, 1000, WIDE)
+    assert (given.reach_tuples, given.skip_tuples, given.fraction) == (1000, 0, 0.25)
 
 
 def test_the_first_batch_is_small() -> None:
     pace = Pace.at_start(100, None, TARGET)
-    cut = bounded(wish(10**6), 10**6, pace)
-    kept = (cut.reach_tuples - cut.skip_tuples) * cut.fraction
+    given = bounded(10**6, 10**6, pace)
+    kept = (given.reach_tuples - given.skip_tuples) * given.fraction
     assert kept == pytest.approx(100)
-    assert cut.reach_tuples - cut.skip_tuples <= pace.scanned_tuples
+    assert given.reach_tuples - given.skip_tuples <= pace.scanned_tuples
 
 
 def test_what_must_be_kept_waits_instead_of_being_shed() -> None:
-    cut = bounded(wish(10**6, least=1.0), 10**6, Pace.at_start(100, None, TARGET))
-    assert (cut.reach_tuples, cut.skip_tuples, cut.fraction) == (100, 0, 1.0)
+    given = bounded(10**6, 10**6, Pace.at_start(100, None, TARGET), least=1.0)
+    assert (given.reach_tuples, given.skip_tuples, given.fraction) == (100, 0, 1.0)
 
 
 def test_a_floor_is_kept_of_whatever_is_consumed() -> None:
-    cut = bounded(wish(0, least=0.25), 10**6, Pace(kept_tuples=1000, scanned_tuples=10**9))
-    assert cut.fraction == 0.25
-    assert cut.reach_tuples == 4000
+    given = bounded(0, 10**6, Pace(kept_tuples=1000, scanned_tuples=10**9), least=0.25)
+    assert given.fraction == 0.25
+    assert given.reach_tuples == 4000
 
 
 def test_a_floor_forbids_to_skip_unread() -> None:
-    cut = bounded(wish(0, least=0.25), 10**6, Pace(kept_tuples=10**6, scanned_tuples=5000))
-    assert (cut.reach_tuples, cut.skip_tuples) == (5000, 0)
+    given = bounded(0, 10**6, Pace(kept_tuples=10**6, scanned_tuples=5000), least=0.25)
+    assert (given.reach_tuples, given.skip_tuples) == (5000, 0)
 
 
 def test_a_batch_may_grow_to_twice_the_largest() -> None:
@@ -62,14 +55,14 @@ def test_a_batch_may_grow_to_twice_the_largest() -> None:
 
 
 def test_a_restart_begins_with_a_part_of_what_the_learned_cost_allows() -> None:
-    costs = Costs(fixed_s=0.2, kept_s=1e-5)
-    assert Pace.at_start(100, costs, TARGET).kept_tuples in (49_999, 50_000)
-    assert Pace.at_start(100, Costs(fixed_s=0.2, kept_s=1.0), TARGET).kept_tuples == 100
+    prices = Prices(fixed_s=0.2, kept_s=1e-5)
+    assert Pace.at_start(100, prices, TARGET).kept_tuples in (49_999, 50_000)
+    assert Pace.at_start(100, Prices(fixed_s=0.2, kept_s=1.0), TARGET).kept_tuples == 100
 
 
 def test_freshest_keeps_as_many_but_only_the_newest() -> None:
-    cut = freshest(bounded(wish(250), 1000, WIDE))
-    assert (cut.reach_tuples, cut.skip_tuples, cut.fraction) == (1000, 750, 1.0)
+    given = freshest(bounded(250, 1000, WIDE))
+    assert (given.reach_tuples, given.skip_tuples, given.fraction) == (1000, 750, 1.0)
 
 
 def test_a_backlog_is_stale_beyond_twice_the_best_batch_length() -> None:
@@ -82,12 +75,12 @@ def test_a_backlog_is_stale_beyond_twice_the_best_batch_length() -> None:
 @pytest.mark.parametrize("statistic", ["mean", "p95", "p99"])
 def test_the_newest_that_meet_the_target_meet_it_just(statistic: str) -> None:
     target = Target(delay_s=2.0, statistic=statistic)  # type: ignore[arg-type]
-    costs = Costs(fixed_s=0.3, kept_s=1e-4)
-    n = newest_within_target(even(100_000, 0.0, 100.0), 100.0, costs, target)
+    prices = Prices(fixed_s=0.3, kept_s=1e-4)
+    n = newest_within_target(even(100_000, 0.0, 100.0), 100.0, prices, target)
     share = target.quantile or 0.5
-    predicted_s = share * n / 1000.0 + costs.fixed_s + n * costs.kept_s
+    predicted_s = share * n / 1000.0 + prices.fixed_s + n * prices.kept_s
     assert predicted_s == pytest.approx(2.0, abs=0.01)
 
 
 def test_a_hopeless_target_keeps_none() -> None:
-    assert newest_within_target(even(10, 0, 1), 1, Costs(fixed_s=9, kept_s=1), TARGET) == 0
+    assert newest_within_target(even(10, 0, 1), 1, Prices(fixed_s=9, kept_s=1), TARGET) == 0

@@ -13,7 +13,7 @@ from spillway.model import Decision, KeepFraction, KeepOfBacklog, Measurement
 Measure = Callable[..., Measurement]
 
 HALF = Decision(action=KeepFraction(fraction=0.5), reason="half must go", headroom=0.97)
-SEVEN = Decision(action=KeepOfBacklog(tuples=7), reason="seven fit", aim_s=1.5, pace=1.1)
+SEVEN = Decision(action=KeepOfBacklog(tuples=7), reason="seven fit", aim_s=1.5)
 
 
 def times_s(path: Path) -> list[float]:
@@ -29,11 +29,11 @@ def test_what_is_recorded_can_be_read_back_for_a_replay(
 ) -> None:
     journal = FileJournal(tmp_path / "journal.jsonl")
     journal.record(measurement(), HALF)
-    journal.record(measurement(2.0), SEVEN, gate="query/stream")
+    journal.record(measurement(2.0, query="q"), SEVEN)
     journal.event(2.0, "loop-lost", gate="a")
     assert list(read_journal(tmp_path / "journal.jsonl")) == [
         Decided(measurement=measurement(), decision=HALF),
-        Decided(measurement=measurement(2.0), decision=SEVEN, gate="query/stream"),
+        Decided(measurement=measurement(2.0, query="q"), decision=SEVEN),
         Event(time_s=2.0, kind="loop-lost", fields={"gate": "a"}),
     ]
 

@@ -23,8 +23,8 @@ def test_an_hour_adds_up_and_weighs_delays_by_what_completed(
     journal.event(3603.0, "restarted")
     journal.record(measurement(3604.0, delay_s=2.0, completed_tuples=10), ALL)
     journal.record(measurement(3605.0, class_name="gold"), ALL)
-    journal.record(measurement(7200.0), ALL, gate="q/s")
-    default, gold, gate = read_hours(tmp_path / "j")
+    journal.record(measurement(7200.0, query="q"), ALL)
+    default, gold, query = read_hours(tmp_path / "j")
     assert default == Hour(
         hour_s=3600,
         class_name="default",
@@ -39,7 +39,7 @@ def test_an_hour_adds_up_and_weighs_delays_by_what_completed(
         max_delay_s=2.0,
     )
     assert (gold.class_name, gold.decisions, gold.delay_s) == ("gold", 1, None)
-    assert (gate.hour_s, gate.gate) == (7200, "q/s")
+    assert (query.hour_s, query.query) == (7200, "q")
 
 
 def test_a_report_over_weeks_counts_what_is_long_gone(tmp_path: Path, measurement: Measure) -> None:

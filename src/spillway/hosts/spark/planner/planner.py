@@ -28,6 +28,7 @@ from spillway.hosts.spark.planner.shedding import Shedding
 from spillway.hosts.spark.planner.starts import first_stretches, kept_options, resumed_options
 from spillway.hosts.spark.planner.stream import Stream
 from spillway.logs import catalog
+from spillway.ports import Span
 from spillway.templates.instance_store import InstanceStore
 
 _SHORTEST_NAP_S = 0.002
@@ -87,6 +88,7 @@ class Planner:
         self._running: _Running | None = None
         self._completed_seq: int | None = None
         self._frozen = False  # an AvailableNow run: serve what is there, all of it, then nothing
+        self._begun_at: tuple[Span, ...] | None = None  # where the log ended then
         self._busy_s = self._elapsed()  # when the last batch was planned
 
     def freeze(self) -> None:
@@ -149,6 +151,7 @@ class Planner:
         now_s, gate = self._clock.now_s(), self._gate_options
         pinned = catalog.pinned(self._options, now_s)
         extent = catalog.open_log(pinned, self._schema).extent(now_s)
+        self._begun_at = extent
         return Offset(
             gate=gate.gate or uuid4().hex[:12],
             began_us=round(now_s * 1e6),
@@ -166,7 +169,7 @@ class Planner:
         options = resumed_options(self._options, previous.pinned)
         log = catalog.open_log(options, self._schema)
         may_fall = options["source"] in catalog.STARTED
-        self._stream = Stream(log, self._gate_options, may_fall, self._elapsed)
+        self._stream = Stream(log, self._gate_options, may_fall, self._elapsed, self._begun_at)
         options.pop("dead_letter", None)  # a look counts nothing: the tuples may yet be shed
         if self._gate_options.selection is not None:
             columns = self._schema or log

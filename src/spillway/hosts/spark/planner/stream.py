@@ -15,13 +15,18 @@ class Stream:
     """`may_fall`: the log's end follows the clock, so a clock that jumps back takes it along."""
 
     def __init__(
-        self, log: Log, gate: GateOptions, may_fall: bool, elapsed: Callable[[], float]
+        self,
+        log: Log,
+        gate: GateOptions,
+        may_fall: bool,
+        elapsed: Callable[[], float],
+        frozen: tuple[Span, ...] | None = None,
     ) -> None:
         self.log = log
         self._gate = gate
         self._may_fall = may_fall
         self._elapsed = elapsed
-        self._frozen: tuple[Span, ...] | None = None
+        self._frozen = frozen  # what there was when a run of AvailableNow began
         self._short_since_s: float | None = None  # the log has ended below our position
 
     def survey(self, previous: Offset, now_s: float, *, frozen: bool = False) -> Waiting:
