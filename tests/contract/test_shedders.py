@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from spillway.logs.stream_options import require_known
 
 from spillway.flow.flow import Stream
 from spillway.gate.arrivals import Arrivals
@@ -27,6 +26,7 @@ from spillway.gate.shedders import catalog
 from spillway.gate.shedders.blocks import DATA_BLOCK, keep, kept_positions, read_block, spans
 from spillway.gate.shedders.planned import selected
 from spillway.gate.shedders.shedder import Shedder
+from spillway.logs.stream_options import require_known
 from spillway.ports import ArrivalCurve, Span
 
 ROWS = 12 * DATA_BLOCK

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from random_networks import random_case
 from spillway.gate.rules import Policy
 from spillway.hosts.virtual.machine import BatchCost
+from spillway.load.laws import LAWS, make
 from spillway.model import Action, Decision, KeepFraction, KeepOfBacklog, Target
 from spillway_lab.engine.engine import NetworkPlant
 from spillway_lab.engine.microbatch import MicroBatchPlant, Query
@@ -23,8 +24,7 @@ def _walk(plant: SimulatedPlant, steps: list[tuple[float, Action]]) -> None:
     time_s, before = 0.0, {name: plant.totals(name) for name in plant.classes}
     for step_s, action in steps:
         time_s += step_s
-        while not plant.advance(time_s):
-            _decide(plant, action)
+        plant.advance(time_s)
         _decide(plant, action)
         for name in plant.classes:
             totals = plant.totals(name)
@@ -40,7 +40,7 @@ def _decide(plant: SimulatedPlant, action: Action) -> None:
     for measurement in plant.observe():
         assert measurement.offered_tuples >= 0
         assert measurement.queued_load_s >= 0.0
-        plant.actuate(measurement.class_name, Decision(action=action, reason="test"))
+        plant.act(measurement, Decision(action=action, reason="test"))
 
 
 @settings(max_examples=60, deadline=None)
@@ -52,7 +52,7 @@ def test_networks_conserve_tuples(
     plant = NetworkPlant(
         case.network, case.arrivals, target=Target(delay_s=0.5), engine=case.engine, seed=seed
     )
-    plant.begin(0.25, buffered=["default"] if buffered else [])
+    plant.begin(0.25, {"default": make("dissp" if buffered else "none"), "other": make("none")})
     _walk(plant, steps)
     arrived = sum((times <= sum(s for s, _ in steps)).sum() for times in case.arrivals.values())
     assert plant.totals("default").offered_tuples == arrived
@@ -63,11 +63,11 @@ def test_networks_conserve_tuples(
     seed=st.integers(0, 10_000),
     steps=STEPS,
     cores=st.integers(1, 3),
-    at_triggers=st.booleans(),
+    law=st.sampled_from(sorted(LAWS)),
     policy=st.sampled_from(["uniform", "fresh"]),
 )
 def test_micro_batches_conserve_tuples(
-    seed: int, steps: list[tuple[float, Action]], cores: int, at_triggers: bool, policy: Policy
+    seed: int, steps: list[tuple[float, Action]], cores: int, law: str, policy: Policy
 ) -> None:
     rng = np.random.default_rng(seed)
     cost = BatchCost(fixed_s=0.05, kept_s=1e-3, noise=0.3, pause_s=0.1, pauses_per_s=1.0)
@@ -76,5 +76,5 @@ def test_micro_batches_conserve_tuples(
     ]
     arrivals = {q.name: np.sort(rng.uniform(0.0, 3.0, rng.integers(0, 3000))) for q in queries}
     plant = MicroBatchPlant(queries, arrivals, target=Target(delay_s=0.5), cores=cores, seed=seed)
-    plant.begin(0.25, at_triggers=["c0"] if at_triggers else [])
+    plant.begin(0.25, {"c0": make(law), "c1": make("predictive")})
     _walk(plant, steps)

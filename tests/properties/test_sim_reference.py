@@ -24,7 +24,7 @@ def _plant(case: Case) -> NetworkPlant:
 
 def _run(case: Case) -> NetworkPlant:
     plant = _plant(case)
-    plant.begin(0.25)
+    plant.begin(0.25, {})
     for k in range(1, 12):
         plant.advance(0.25 * k)
         list(plant.observe())

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "spillway"
-CORE = {"model", "ports", "clock", "errors", "options", "report"}
+CORE = {"model", "ports", "clock", "coding", "errors", "options", "report"}
 PURE = {"gate", "load", "classes", "cluster", "loop", "workloads"}
 LAYERS = (
     CORE,
@@ -15,7 +15,7 @@ LAYERS = (
         *("lines", "logs", "sinks", "hosts", "flow", "templates", "estimates", "costs"),
         *("journal", "check"),
     },
-    {"api", "cli", "pictures"},
+    {"api", "cli", "pictures", "testing"},
 )
 PURE_MAY_NOT_IMPORT = {"pyspark", "confluent_kafka", "socket", "subprocess", "threading", "time"}
 MODULES = sorted(SOURCE.rglob("*.py"))

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from spillway.coding import from_json, to_json
 from spillway.errors import SpillwayError
-from spillway.journal.entries import Decided, Entry, Event, encoded, entries_of
+from spillway.journal.entries import Entry, Event, encoded, entries_of
 from spillway.lines import line_of
-from spillway.model import Decision, Measurement
+from spillway.model import Decided, Decision, Measurement
 
 NAMES = st.text(min_size=1).filter(lambda name: name not in ("event", "time_s", "lost_lines"))
 
@@ -45,7 +45,6 @@ def models(draw: st.DrawFn, kind: Any) -> Any:
         Decided,
         measurement=models(Measurement),
         decision=models(Decision),
-        gate=st.none() | st.text(),
     )
     | st.builds(
         Event,

@@ -203,6 +203,6 @@ class ClassControl:
         return original_shares({name: c.priority for name, c in self.classes.items()})
 
     def _highest(self) -> str | None:
-        if len(self.classes) < 2:
+        if len({c.priority for c in self.classes.values()}) < 2:
             return None
         return min(self.classes, key=lambda name: (-self.classes[name].priority, name))

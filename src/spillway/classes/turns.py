@@ -10,6 +10,11 @@ from dataclasses import dataclass
 from spillway.classes.scheduler import ClassScheduler
 
 
+def batches_in_flight(cores: int, priorities: Collection[int]) -> int:
+    """As many as there are cores; where priorities differ one more, for the highest alone."""
+    return cores + (len(set(priorities)) > 1)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asking:
     """A query that waits for its turn."""
@@ -135,7 +140,7 @@ class Turns:
         if self.first is None:
             return asking
         others = [name for name in self._running.values() if name != self.first]
-        if len(others) >= self.slots - 1:
+        if len(others) >= max(1, self.slots - 1):
             return asking & {self.first}
         if sum(name not in self.spared for name in others) >= self.slots - 1 - self.withheld:
             return asking & {self.first, *self.spared}

@@ -81,7 +81,7 @@ class MicroBatchPlant:
         ]
         terms = {name: self._terms(state.target) for name, state in self.classes.items()}
         self.host = VirtualHost(
-            queries, terms, slots=self._cores, period_s=period_s, seed=self._seed
+            queries, terms, cores=self._cores, period_s=period_s, seed=self._seed
         )
         self.host.cost_factor = self._cost_trace.at
         self.host.speed = lambda time_s: 1.0 - self._background.at(time_s)

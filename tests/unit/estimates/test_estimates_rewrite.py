@@ -59,7 +59,7 @@ def test_what_cannot_be_sound_is_refused_by_name(sql: str, named: str) -> None:
 
 @pytest.mark.parametrize("name", SHEDDERS)
 def test_shedders_whose_samples_are_not_random_are_refused(name: str) -> None:
-    options = {option: about.example for option, about in SHEDDERS[name].options.items()}
+    options = {option.name: option.example for option in SHEDDERS[name].options}
     shedder = asked_shedder({"shedder": name, **options}, "event_time")
     if SHEDDERS[name].no_sample:
         with pytest.raises(SpillwayError, match=f"shedder '{name}'"):

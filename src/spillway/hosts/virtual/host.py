@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from spillway.classes.balance import Balance
 from spillway.classes.control import ClassControl, ClassTerms
+from spillway.classes.turns import batches_in_flight
 from spillway.errors import require
 from spillway.gate.gate import Gate
 from spillway.gate.offsets import Offset
@@ -78,15 +79,16 @@ class VirtualHost:
         queries: Sequence[VirtualQuery],
         classes: Mapping[str, ClassTerms],
         *,
-        slots: int = 1,
+        cores: int = 1,
         policy: str = "dilos",
         period_s: float = 1.0,
         cycle_periods: int = 5,
         seed: int = 0,
     ) -> None:
         require(len(queries) > 0, "number of queries", 0, "at least 1")
-        require(slots >= 1, "batches in flight", slots, "at least 1")
+        require(cores >= 1, "number of cores", cores, "at least 1")
         self.now_s = 0.0
+        self._cores = cores
         self.cost_factor: Factor = _even
         self.speed: Factor = _even
         self.decided: list[Decided] = []
@@ -94,8 +96,8 @@ class VirtualHost:
         self.control = ClassControl(
             classes,
             policy,
-            slots=slots,
-            machine=float(slots),
+            slots=batches_in_flight(cores, [c.priority for c in classes.values()]),
+            machine=float(cores),
             cycle_periods=cycle_periods,
             now_s=0.0,
         )
@@ -156,7 +158,8 @@ class VirtualHost:
         kept, scanned = batch.kept_tuples(), batch.scanned_tuples
         factor = self.cost_factor(self.now_s)
         even_s = cost.duration_s(kept, scanned, self.now_s, factor, lane.rng)
-        lane.duration_s = even_s / self.speed(self.now_s)
+        running = sum(other.batch is not None for other in self.lanes.values())
+        lane.duration_s = even_s * max(1.0, running / self._cores) / self.speed(self.now_s)
         self._at(self.now_s + lane.duration_s, partial(self._end, lane))
 
     def _end(self, lane: _Lane) -> None:

@@ -71,7 +71,7 @@ def test_a_full_queue_of_another_class_blocks_the_shared_segment() -> None:
         plant = NetworkPlant(
             network, even(100.0, 20.0), target=TWO_SECONDS, engine=engine, delay="output"
         )
-        plant.begin(1.0)
+        plant.begin(1.0, {})
         plant.advance(20.0)
         list(plant.observe())
         return plant.classes["one"].delays.mean_s
@@ -103,7 +103,7 @@ def test_dropped_tuples_alone_can_overload_the_engine() -> None:
         setting = make_setting("qn-flat")
         arrivals = even(rate_per_s, 20.0)
         plant = NetworkPlant(setting.network, arrivals, target=TWO_SECONDS, engine=setting.engine)
-        plant.begin(1.0)
+        plant.begin(1.0, {})
         plant.actuate("default", Decision(action=KeepFraction(fraction=0.01), reason="test"))
         plant.advance(20.0)
         totals, delays = plant.totals("default"), plant.classes["default"].delays
@@ -115,7 +115,7 @@ def test_dropped_tuples_alone_can_overload_the_engine() -> None:
 
 def test_shedding_is_capped() -> None:
     plant = NetworkPlant(Network(operators=chain([1e-5])), even(10_000.0, 2.0), target=TWO_SECONDS)
-    plant.begin(1.0)
+    plant.begin(1.0, {})
     plant.actuate("default", Decision(action=KeepFraction(fraction=0.0), reason="test"))
     plant.advance(2.0)
     totals = plant.totals("default")
@@ -152,7 +152,7 @@ def test_keep_of_backlog_sheds_from_the_input_buffer_and_looks_at_every_tuple() 
         target=TWO_SECONDS,
         engine=Engine(queue_tuples=1, shed_cost_s=0.01),
     )
-    plant.begin(1.0, buffered=["default"])
+    plant.begin(1.0, {"default": make("dissp")})
     plant.advance(1.0)
     (measured,) = plant.observe()
     waiting = measured.backlog.pending_tuples

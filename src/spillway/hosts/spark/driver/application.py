@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spillway.classes.control import ClassControl, ClassTerms
 from spillway.classes.policies import POLICIES
+from spillway.classes.turns import batches_in_flight
 from spillway.clock import Clock, WallClock
 from spillway.errors import SpillwayError, unknown_name
 from spillway.estimates.budget import verdict
@@ -33,7 +34,6 @@ from spillway.hosts.spark.driver.progress import (
     delivered,
 )
 from spillway.hosts.spark.driver.restarts import Restarts, cause_of, is_ours
-from spillway.hosts.spark.session.pools import batches_in_flight
 from spillway.hosts.spark.worker.instances import fused_frame
 from spillway.journal.files import FileJournal
 from spillway.load import laws
@@ -79,7 +79,7 @@ class Application:
         control = ClassControl(
             {name: _terms(c) for name, c in self.classes.items()},
             self.flow.control.policy,
-            slots=batches_in_flight(cores, len(self.classes)),
+            slots=batches_in_flight(cores, [c.priority for c in self.classes.values()]),
             machine=float(cores),
             cycle_periods=self.flow.control.cycle,
             now_s=self._clock.now_s(),

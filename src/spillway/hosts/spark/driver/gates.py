@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from spillway.classes.turns import batches_in_flight
 from spillway.estimates.flow import answer_options
 from spillway.flow.flow import Flow, Query
 from spillway.hosts.spark.driver.folder import Folder
-from spillway.hosts.spark.session.pools import batches_in_flight, task_slots
+from spillway.hosts.spark.session.pools import task_slots
 from spillway.hosts.spark.worker.rows import HEARTBEAT
 from spillway.model import parse_duration_s
 
@@ -76,8 +77,9 @@ class Gates:
     def _tasks_of_a_batch(self) -> int:
         context = self._spark.sparkContext
         cores, room = context.defaultParallelism, task_slots(context.master or "")
-        classes = len(self._flow.classes)
-        waits = classes > 1 and (room is None or room < cores * batches_in_flight(cores, classes))
+        priorities = [c.priority for c in self._flow.classes.values()]
+        in_flight = batches_in_flight(cores, priorities)
+        waits = len(priorities) > 1 and (room is None or room < cores * in_flight)
         return cores * SHORT_TASKS if waits else cores
 
 

@@ -12,16 +12,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from spillway.classes.turns import batches_in_flight
+
 _POOL = (
     '<pool name="{name}"><schedulingMode>FAIR</schedulingMode>'
     "<weight>{weight}</weight><minShare>{share}</minShare></pool>"
 )
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:\s*,\s*(\d+))?\])?")
-
-
-def batches_in_flight(cores: int, classes: int) -> int:
-    """As many as there are cores; with several classes one more, for the highest alone."""
-    return cores + (classes > 1)
 
 
 def task_slots(master: str) -> int | None:
@@ -40,7 +37,7 @@ def session_for(
     cores, match = task_slots(master), _LOCAL.fullmatch(master)
     if cores is None or match is None or len(priorities) < 2:
         return master, settings
-    slots = cores * batches_in_flight(cores, len(priorities))
+    slots = cores * batches_in_flight(cores, priorities.values())
     settings["spark.default.parallelism"] = str(cores)
     return f"local[{slots},{match[2] or 1}]", settings
 
