@@ -22,7 +22,8 @@ import numpy.typing as npt
 from spillway.clock import ManualClock
 from spillway.gate.offsets import SENTINEL, Offset, decode
 from spillway.gate.options import GateOptions
-from spillway.hosts.spark.planner.planner import Around, Planner
+from spillway.hosts.spark.planner.around import Around
+from spillway.hosts.spark.planner.planner import Planner
 from spillway.load import oracle
 from spillway.logs import catalog
 from spillway.model import Target

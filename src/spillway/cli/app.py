@@ -10,6 +10,7 @@ from spillway.cli.instances import instances
 from spillway.cli.lab import add_lab_commands
 from spillway.cli.ledger import ledger
 from spillway.cli.offsets import offsets
+from spillway.cli.replay import replay
 from spillway.cli.run import run
 from spillway.cli.screen import errors
 from spillway.cli.set import set_setting
@@ -29,6 +30,7 @@ app.command("set")(set_setting)
 app.add_typer(instances, name="instances")
 app.command()(ledger)
 app.command()(offsets)
+app.command()(replay)
 add_lab_commands(app)
 
 

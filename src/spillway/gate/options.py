@@ -120,6 +120,11 @@ OPTIONS: tuple[Option, ...] = (
         "schema", "text", "columns as DDL, in place of .schema(...), for logs without their own"
     ),
     Option("gate", "text", "the gate's name in journal and ledger", without="a random one"),
+    Option(
+        "record",
+        "text",
+        "file for all that the gate is told and answers, to be decided again elsewhere",
+    ),
     Option("class", "text", "the service class in journal and ledger", default="default"),
     Option("query", "text", "the query's name in the journal", set_by="run"),
     Option(
@@ -189,6 +194,7 @@ class GateOptions:
     class_name: str
     gate: str | None
     query: str | None
+    record: str | None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> "GateOptions":

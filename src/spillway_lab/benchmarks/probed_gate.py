@@ -19,7 +19,8 @@ from pyspark.sql.types import StructType
 
 from spillway.gate.offsets import SENTINEL, decode, is_sentinel
 from spillway.gate.sampling import PPM, UniformRule
-from spillway.hosts.spark.planner.planner import Around, Planner
+from spillway.hosts.spark.planner.around import Around
+from spillway.hosts.spark.planner.planner import Planner
 from spillway.hosts.spark.source import Gate, Spillway
 from spillway_lab.benchmarks.plain_source import Range, ranges, read_range
 

@@ -47,6 +47,7 @@ MODULES: tuple[str, ...] = (
     "spark_overload",
     "gate_overhead",
     "isolation",
+    "laws",
     "soak",
     "spark_step",
     "templates",

@@ -10,6 +10,7 @@ from spillway.classes.control import ClassTerms
 from spillway.errors import require
 from spillway.gate.options import GateOptions
 from spillway.gate.rules import Policy
+from spillway.gate.sampling import PPM
 from spillway.hosts.virtual.host import VirtualHost, VirtualQuery
 from spillway.hosts.virtual.machine import BatchCost
 from spillway.hosts.virtual.trace import TraceLog
@@ -95,13 +96,15 @@ class MicroBatchPlant:
         for decided in host.decided:
             self.classes[decided.measurement.class_name].decision = decided.decision
         host.decided.clear()
-        for query in self._queries:
+        for place, query in enumerate(self._queries):
             state, lane = self.classes[query.class_name], host.lanes[query.name]
-            for batch in lane.finished:
-                ended_s = np.full(batch.arrived_s.size, batch.ended_s)
-                state.delays.add(batch.arrived_s, ended_s, state.target.delay_s)
-                state.keep_fraction = batch.batch.rule.keep_ppm / 1e6
-                state.finished += batch.arrived_s.size
+            for done in lane.finished:
+                [stretch] = done.batch.stretches
+                arrived_s = self._times_s[place][stretch.kept_positions(done.batch.rule)]
+                ended_s = np.full(arrived_s.size, done.ended_s)
+                state.delays.add(arrived_s, ended_s, state.target.delay_s)
+                state.keep_fraction = done.batch.rule.keep_ppm / PPM
+                state.finished += arrived_s.size
             lane.finished.clear()
             prices = lane.gate.prices
             state.cost_s = prices.kept_s if prices else 0.0

@@ -13,7 +13,8 @@ from spillway.errors import SpillwayError
 from spillway.gate.offsets import decode
 from spillway.gate.options import GateOptions
 from spillway.gate.shedders.blocks import kept_positions
-from spillway.hosts.spark.planner.planner import Around, Planner
+from spillway.hosts.spark.planner.around import Around
+from spillway.hosts.spark.planner.planner import Planner
 from spillway.hosts.spark.worker.rows import Rows
 from spillway.hosts.spark.worker.slices import slices
 from spillway.logs import catalog

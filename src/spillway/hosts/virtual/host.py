@@ -9,23 +9,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from spillway.classes.balance import Balance
 from spillway.classes.control import ClassControl, ClassTerms
 from spillway.classes.turns import batches_in_flight
 from spillway.errors import require
+from spillway.gate.company import Part
 from spillway.gate.gate import Gate
 from spillway.gate.offsets import Offset
 from spillway.gate.options import GateOptions
 from spillway.gate.planning import survey
 from spillway.gate.rules import Stretch
-from spillway.hosts.virtual.machine import BatchCost
-from spillway.hosts.virtual.trace import TraceLog
-from spillway.model import Decided, Order, Report
-from spillway.ports import LoadManager
+from spillway.hosts.virtual.machine import BatchCost, Cost
+from spillway.model import Decided, Report
+from spillway.ports import ArrivalCurve, LoadManager, Span
 
 Factor = Callable[[float], float]  # of time
 
@@ -34,24 +34,35 @@ def _even(time_s: float) -> float:
     return 1.0
 
 
+class VirtualLog(Protocol):
+    """A log whose future is known."""
+
+    def extent(self, now_s: float) -> tuple[Span, ...]: ...
+
+    def arrivals(self, span: Span) -> ArrivalCurve: ...
+
+    def next_arrival_s(self, position: int) -> float | None:
+        """When the first tuple from a position on arrives; None: never."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class VirtualQuery:
     """One query over a stream of its own."""
 
     name: str
-    log: TraceLog
+    log: VirtualLog
     options: GateOptions
-    cost: BatchCost = field(default_factory=BatchCost)
+    cost: Cost = field(default_factory=BatchCost)
     law: LoadManager | None = None  # None: the one that the options name
 
 
-@dataclass(kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Finished:
-    """A batch that has ended: when the tuples that it kept had arrived."""
+    """A batch that has ended."""
 
-    query: str
     batch: Offset
-    arrived_s: npt.NDArray[np.float64]
+    part: Part
     duration_s: float
     ended_s: float
 
@@ -168,15 +179,8 @@ class VirtualHost:
         lane.at = batch
         part = lane.gate.part(batch)
         lane.gate.ended([part], duration_s=lane.duration_s, ended_s=self.now_s)
-        [stretch] = batch.stretches
         lane.finished.append(
-            Finished(
-                query=lane.query.name,
-                batch=batch,
-                arrived_s=lane.query.log.times_s[stretch.kept_positions(batch.rule)],
-                duration_s=lane.duration_s,
-                ended_s=self.now_s,
-            )
+            Finished(batch=batch, part=part, duration_s=lane.duration_s, ended_s=self.now_s)
         )
         self._trigger(lane)
 
@@ -186,13 +190,6 @@ class VirtualHost:
             self.quotas.append((self.now_s, decided))
         self._at(self.now_s + self._period_s, self._period_ended)
         self._grant()
-
-    def order_of(self, name: str) -> Order:
-        """What a query would be told now."""
-        lane = self.lanes[name]
-        waiting = survey(lane.at, lane.query.log.extent(self.now_s), lane.query.log.arrivals)
-        report = lane.gate.report(lane.at, waiting.arrivals, self.now_s)
-        return self.control.order(report, may_start=True)
 
 
 def _lane(query: VirtualQuery, index: int, seed: int) -> _Lane:

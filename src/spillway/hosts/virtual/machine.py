@@ -1,10 +1,36 @@
 """What micro-batches take on a machine that is only arithmetic."""
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from spillway.errors import require
+from spillway.model import Prices
+
+
+class Cost(Protocol):
+    """What a batch takes."""
+
+    def duration_s(
+        self, kept: int, scanned: int, time_s: float, factor: float, rng: np.random.Generator
+    ) -> float: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedCost:
+    """What batches took at that time of a recorded run: o + c n + s m, with prices in steps."""
+
+    times_s: Sequence[float]  # from when on each of the prices held
+    prices: Sequence[Prices]
+
+    def duration_s(
+        self, kept: int, scanned: int, time_s: float, factor: float, rng: np.random.Generator
+    ) -> float:
+        known = self.prices[max(0, bisect_right(self.times_s, time_s) - 1)]
+        return factor * known.pace * known.duration_s(kept, scanned)
 
 
 @dataclass(frozen=True, kw_only=True)

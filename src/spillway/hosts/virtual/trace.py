@@ -1,4 +1,4 @@
-"""A log of one partition whose tuples arrive at given times."""
+"""Logs of one partition whose arrivals are known beforehand."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -47,3 +47,30 @@ class TraceLog:
     def next_arrival_s(self, position: int) -> float | None:
         """When the first tuple from a position on arrives."""
         return float(self.times_s[position]) if position < self.times_s.size else None
+
+
+class CurveLog:
+    """A count of arrivals over time, linear between its knots: any number of tuples."""
+
+    def __init__(self, times_s: npt.NDArray[np.float64], counts: npt.NDArray[np.float64]) -> None:
+        self._times_s, self._counts = times_s, counts
+
+    def extent(self, now_s: float) -> tuple[Span, ...]:
+        stop = int(np.interp(now_s, self._times_s, self._counts))
+        return (Span(partition=0, start=0, stop=stop),)
+
+    def arrivals(self, span: Span) -> ArrivalCurve:
+        inner = (self._counts > span.start) & (self._counts < span.stop)
+        knots = np.unique(self._counts[inner].astype(np.int64))
+        knots = knots[(knots > span.start) & (knots < span.stop)]
+        positions = np.concatenate(([span.start], knots, [span.stop])).astype(np.int64)
+        return ArrivalCurve(positions=positions, times_s=self._time_of(positions))
+
+    def next_arrival_s(self, position: int) -> float | None:
+        if position + 1 > self._counts[-1]:
+            return None
+        return float(self._time_of(np.array([position + 1]))[0])
+
+    def _time_of(self, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+        found: npt.NDArray[np.float64] = np.interp(counts, self._counts, self._times_s)
+        return found

@@ -133,7 +133,13 @@ class Application:
         except Exception:
             self.stop()
             raise
-        self.journal.event(self._clock.now_s(), "started", queries=list(self._queries))
+        self.journal.event(
+            self._clock.now_s(),
+            "started",
+            queries=list(self._queries),
+            classes={name: c.model_dump() for name, c in self.classes.items()},
+            cores=self.spark.sparkContext.defaultParallelism,
+        )
         self._loop.start()
         self.folder.channel.write_text(str(self._channel.path))
 

@@ -5,23 +5,21 @@ arrives; `shown(start, end)` is the proof that the plan was logged; the batch ru
 A plan that is never shown was discarded. After a restart `shown` comes without `latest`.
 """
 
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from spillway.clock import Clock, WallClock
 from spillway.errors import SpillwayError
 from spillway.gate.company import ALONE, NOTHING, Company
-from spillway.gate.gate import Gate
 from spillway.gate.offsets import Offset, decode, encode, is_sentinel
 from spillway.gate.options import GateOptions
 from spillway.gate.planning import Waiting
 from spillway.gate.rules import Rule
 from spillway.hosts.spark.planner.archive import Archive
-from spillway.hosts.spark.planner.asking import Ask, Driver
+from spillway.hosts.spark.planner.around import Around, gate_of
+from spillway.hosts.spark.planner.asking import Driver
 from spillway.hosts.spark.planner.batch_time import TriggerWatch, committed_s
 from spillway.hosts.spark.planner.joint import Joint, Lead
 from spillway.hosts.spark.planner.shedding import Shedding
@@ -48,17 +46,6 @@ class _Running:
     replayed: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Around:
-    """What a planner finds around it; tests bring their own."""
-
-    clock: Clock = field(default_factory=WallClock)
-    elapsed: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
-    ask: Ask | None = None  # None: the driver behind option `channel`, if there is one
-    joint: Joint | None = None  # None: the gates that share option `joint`, if it is given
-
-
 class Planner:
     def __init__(
         self,
@@ -72,7 +59,7 @@ class Planner:
         self._gate_options = gate
         self._schema = schema
         self._clock, self._elapsed, self._sleep = around.clock, around.elapsed, around.sleep
-        self._gate = Gate(gate)
+        self._gate = gate_of(gate)
         self._ask = around.ask
         if self._ask is None and gate.channel is not None:
             self._ask = Driver(gate.channel, self._clock).ask
@@ -187,9 +174,8 @@ class Planner:
         if self._joint is not None:
             parts += self._joint.parts()
         duration_s, ended_s = self._timed(running, previous)
-        self._gate.ended(
-            parts, duration_s=None if running.replayed else duration_s, ended_s=ended_s
-        )
+        known_s = None if running.replayed else duration_s
+        self._gate.ended(parts, duration_s=known_s, ended_s=ended_s)
 
     def _timed(self, running: _Running, previous: Offset) -> tuple[float, float]:
         """(duration, end) of the batch that has just ended."""

@@ -10,8 +10,9 @@ from spillway.clock import ManualClock
 from spillway.gate.offsets import SENTINEL, Offset, decode
 from spillway.gate.options import GateOptions
 from spillway.gate.rules import Stretch
+from spillway.hosts.spark.planner.around import Around
 from spillway.hosts.spark.planner.joint import Joint
-from spillway.hosts.spark.planner.planner import Around, Planner
+from spillway.hosts.spark.planner.planner import Planner
 from spillway.logs import catalog
 from spillway.model import Order, Report
 from spillway.testing import ToyLog, ToySpark

@@ -10,7 +10,8 @@ from spillway.gate.ledger import audit
 from spillway.gate.offsets import SENTINEL, Offset, decode
 from spillway.gate.options import GateOptions
 from spillway.hosts.spark.ledger_files import audits
-from spillway.hosts.spark.planner.planner import Around, Planner
+from spillway.hosts.spark.planner.around import Around
+from spillway.hosts.spark.planner.planner import Planner
 from spillway.model import Order, Report
 from spillway.testing import ToyLog, ToySpark, toy_planner
 

@@ -1,0 +1,140 @@
+"""A recorded run, decided again by another load manager.
+
+The journal says what every query was offered, period by period, and what its batches cost. That is
+a machine and a load; which tuples were kept was the law's doing and is left to the new one.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from spillway.classes.control import ClassTerms
+from spillway.errors import SpillwayError
+from spillway.gate.delays import delay_s
+from spillway.gate.options import GateOptions
+from spillway.hosts.virtual.host import VirtualHost, VirtualQuery
+from spillway.hosts.virtual.machine import RecordedCost
+from spillway.hosts.virtual.trace import CurveLog
+from spillway.load import laws
+from spillway.model import Decided, Delays, Target
+
+_CORES = 2  # where a journal does not say
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryReplay:
+    """One query, as it was and as it would have been."""
+
+    query: str
+    class_name: str
+    target: Target
+    offered_tuples: int
+    recorded_kept_ratio: float
+    recorded_delay_s: float | None
+    kept_ratio: float
+    delay_s: float | None
+
+
+def replayed(
+    entries: Iterable[Decided],
+    manager: str,
+    settings: Mapping[str, Any],
+    started: Mapping[str, Any],
+    seed: int = 0,
+) -> list[QueryReplay]:
+    """`started` is the journal's first event: classes, their priorities, and the cores."""
+    runs: dict[str, list[Decided]] = defaultdict(list)
+    for decided in entries:
+        runs[decided.measurement.query].append(decided)
+    runs = {name: run for name, run in runs.items() if _is_usable(run)}
+    if not runs:
+        raise SpillwayError(
+            "the journal holds no query with decisions and learned prices: record a run of at"
+            " least some batches with `spillway run`"
+        )
+    began_s = min(run[0].measurement.time_s - run[0].measurement.period_s for run in runs.values())
+    ends_s = max(run[-1].measurement.time_s for run in runs.values()) - began_s
+    queries = [_query(name, run, manager, settings, began_s) for name, run in runs.items()]
+    host = VirtualHost(
+        queries,
+        _terms(runs, started, manager),
+        cores=int(started.get("cores", _CORES)),
+        policy=str(started.get("policy", "dilos")),
+        seed=seed,
+    )
+    host.advance(ends_s)
+    return [_outcome(host, name, run) for name, run in runs.items()]
+
+
+def _is_usable(run: list[Decided]) -> bool:
+    return any(decided.measurement.prices is not None for decided in run)
+
+
+def _query(
+    name: str, run: list[Decided], manager: str, settings: Mapping[str, Any], began_s: float
+) -> VirtualQuery:
+    measured = [decided.measurement for decided in run]
+    times_s, counts = [0.0], [0.0]
+    for m in measured:
+        starts_s = max(times_s[-1], m.time_s - m.period_s - began_s)
+        if starts_s > times_s[-1]:
+            times_s.append(starts_s)
+            counts.append(counts[-1])
+        times_s.append(max(starts_s + 1e-6, m.time_s - began_s))
+        counts.append(counts[-1] + m.offered_tuples)
+    known = [(m.time_s - began_s, m.prices) for m in measured if m.prices is not None]
+    options = GateOptions.parse({"manager": manager, **_as_options(settings)})
+    return VirtualQuery(
+        name=name,
+        log=CurveLog(np.array(times_s), np.array(counts)),
+        options=replace(options, target=measured[0].target, class_name=measured[0].class_name),
+        cost=RecordedCost(times_s=[t for t, _ in known], prices=[p for _, p in known]),
+    )
+
+
+def _as_options(settings: Mapping[str, Any]) -> dict[str, str]:
+    def written(value: Any) -> str:
+        return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+    return {f"manager.{name}": written(value) for name, value in settings.items()}
+
+
+def _terms(
+    runs: Mapping[str, list[Decided]], started: Mapping[str, Any], manager: str
+) -> dict[str, ClassTerms]:
+    given, found = started.get("classes", {}), {}
+    for run in runs.values():
+        measured = run[0].measurement
+        known = given.get(measured.class_name, {})
+        found[measured.class_name] = ClassTerms(
+            priority=int(known.get("priority", 1)),
+            target=measured.target,
+            lend=float(known.get("lend", 1.0)),
+            adapts=laws.find(manager).adapts,
+        )
+    return found
+
+
+def _outcome(host: VirtualHost, name: str, run: list[Decided]) -> QueryReplay:
+    measured, lane = [decided.measurement for decided in run], host.lanes[name]
+    then = [(m.delay_s, m.completed_tuples) for m in measured if m.delay_s is not None]
+    completed = sum(tuples for _, tuples in then)
+    admitted = sum(m.admitted_tuples for m in measured)
+    shed = sum(m.shed_tuples for m in measured)
+    delays: list[Delays] = [
+        done.part.delays(done.ended_s) for done in lane.finished if done.part.arrived is not None
+    ]
+    totals = lane.at.totals
+    return QueryReplay(
+        query=name,
+        class_name=measured[0].class_name,
+        target=measured[0].target,
+        offered_tuples=sum(m.offered_tuples for m in measured),
+        recorded_kept_ratio=admitted / max(1, admitted + shed),
+        recorded_delay_s=sum(d * n for d, n in then) / completed if completed else None,
+        kept_ratio=totals.admitted / max(1, totals.admitted + totals.shed),
+        delay_s=delay_s(delays, measured[0].target),
+    )
