@@ -254,6 +254,7 @@ class Order:
     may_start: bool = True
     turn: float = 1.0  # batch-seconds per second that the query can use: one batch at a time
     spared: bool = False  # its class's load is within its share: it sheds nothing
+    parallelism: int | None = None  # tasks of a batch on the cores that there are now
 
 
 ADMIT_ALL = KeepFraction(fraction=1.0)

@@ -70,7 +70,7 @@ class ClassControl:
         self.classes[name] = terms
         self.turns.first = self._highest()
 
-    def resize(self, *, slots: int, machine: float) -> None:
+    def resize(self, slots: int, machine: float) -> None:
         """The machine has become larger or smaller."""
         self.turns.slots, self._machine = slots, machine
 

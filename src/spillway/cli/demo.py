@@ -23,7 +23,7 @@ TARGET_S = 2.0
 EXPLANATION = f"""\
 One windowed aggregate on Spark Structured Streaming, with a target: a mean delay of {TARGET_S:g} s.
   {WARM_S} s   {LOW_PER_S:,} rows/s: it keeps up (the first batches are slow: Java warms up)
-  {OVERLOAD_S} s   {HIGH_PER_S:,} rows/s: several times more than two cores can take
+  {OVERLOAD_S} s   {HIGH_PER_S:,} rows/s: more than this machine can take
   {CALM_S} s   {LOW_PER_S:,} rows/s again
 Plain Spark would fall behind in the middle part, without bound. Spillway drops exactly what must
 go, keeps the target, and accounts for every row.

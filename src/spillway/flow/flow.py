@@ -218,7 +218,7 @@ class Control(Part):
 class SparkSettings(Part):
     """The Spark application. Settings given here win over the session profile."""
 
-    master: str = Field("local[2,4]")
+    master: str = Field("local[*,4]", description="all cores of this machine by default")
     config: dict[str, Scalar] = Field({})
 
 

@@ -91,7 +91,7 @@ class Gate(DataSourceStreamReader, SupportsTriggerAvailableNow):
             batch = replace(batch, pinned={**batch.pinned, "dead_letter": place})
         if batch.heartbeat and self._gate.heartbeat_rows:
             return [heartbeat_slice(batch)]
-        return slices(batch, self._gate.parallelism)
+        return slices(batch, self._planner.parallelism)
 
     def commit(self, end: dict[str, Any]) -> None:
         self._planner.completed(end)

@@ -75,7 +75,7 @@ class Application:
 
     def _make_control(self) -> None:
         self.classes = dict(self.flow.classes)
-        cores = max(1, self.spark.sparkContext.defaultParallelism)
+        self._cores = cores = max(1, self.spark.sparkContext.defaultParallelism)
         control = ClassControl(
             {name: _terms(c) for name, c in self.classes.items()},
             self.flow.control.policy,
@@ -214,6 +214,7 @@ class Application:
     def _control(self) -> None:
         period_s = parse_duration_s(self.flow.control.period)
         while not self._stopping.wait(period_s):
+            self._follow_cores()
             turns = self.dispatcher.control.turns
             withheld = turns.withheld
             decided = self.dispatcher.period_ended()
@@ -231,6 +232,16 @@ class Application:
                     interval_s=new.interval_s,
                     reason=new.reason,
                 )
+
+    def _follow_cores(self) -> None:
+        """Executors come and go: slots, quotas and tasks follow the cores that there are."""
+        cores = max(1, self.spark.sparkContext.defaultParallelism)
+        if cores != self._cores:
+            self._cores = cores
+            slots = batches_in_flight(cores, [c.priority for c in self.classes.values()])
+            self.dispatcher.change(lambda control: control.resize(slots, float(cores)))
+            self.dispatcher.parallelism = self._gates.tasks_of_a_batch()
+            self.journal.event(self._clock.now_s(), "cores", cores=cores)
 
     def _note_conditions(self) -> None:
         for name in self.classes:

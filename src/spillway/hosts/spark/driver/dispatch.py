@@ -5,6 +5,7 @@ A query that has pending tuples is held here until its turn comes, as long as it
 
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from spillway.classes.balance import Balance, QueryLoad
 from spillway.classes.control import ClassControl
@@ -21,6 +22,7 @@ class Dispatcher:
         self.control = control
         self._clock = clock
         self._on_decided = on_decided
+        self.parallelism: int | None = None  # tasks of a batch; None: as each gate was told first
         self._granted: set[str] = set()
         self._changed = threading.Condition()
 
@@ -34,10 +36,14 @@ class Dispatcher:
             self._changed.notify_all()
             if report.backlog.pending_tuples == 0:  # an empty batch (a heartbeat) costs no slot
                 self._grant()
-                return self.control.order(report, may_start=True)
+                return self._order(report, may_start=True)
             self.control.ask(report, now_s)
             granted = self._await_turn(report)
-            return self.control.order(report, may_start=granted)
+            return self._order(report, may_start=granted)
+
+    def _order(self, report: Report, *, may_start: bool) -> Order:
+        order = self.control.order(report, may_start=may_start)
+        return replace(order, parallelism=self.parallelism)
 
     def _await_turn(self, report: Report) -> bool:
         deadline_s = self._clock.now_s() + report.wait_s

@@ -71,10 +71,11 @@ class Gates:
             options["heartbeat"] = stream.event_time
         if len(self._streams[name]) > 1:
             options["joint"] = name
-        options.setdefault("parallelism", str(self._tasks_of_a_batch()))
+        options.setdefault("parallelism", str(self.tasks_of_a_batch()))
         return options
 
-    def _tasks_of_a_batch(self) -> int:
+    def tasks_of_a_batch(self) -> int:
+        """On the cores that there are now."""
         context = self._spark.sparkContext
         cores, room = context.defaultParallelism, task_slots(context.master or "")
         priorities = [c.priority for c in self._flow.classes.values()]

@@ -66,6 +66,7 @@ class Planner:
         self._joint = around.joint
         if self._joint is None and gate.joint is not None:
             self._joint = Joint(gate.joint, self._options)
+        self.parallelism = gate.parallelism  # tasks of a batch
         self._triggers = TriggerWatch()
         self._archive = Archive(Path(gate.ledger)) if gate.ledger else None
         self._instances = InstanceStore(Path(gate.instances)) if gate.instances else None
@@ -126,10 +127,9 @@ class Planner:
 
     def report(self) -> Encoded | None:
         """Where the log ends now, for the query's progress."""
-        if self._stream is None:
-            return None
-        extent = self._stream.log.extent(self._clock.now_s())
-        return {"partitions": {str(span.partition): span.stop for span in extent}}
+        log = self._stream.log if self._stream else None
+        ends = log.extent(self._clock.now_s()) if log else ()
+        return {"partitions": {str(s.partition): s.stop for s in ends}} if log else None
 
     # -- starting
 
@@ -219,8 +219,11 @@ class Planner:
                     if self._elapsed() - looked_s > _SHORTEST_NAP_S:  # more came while it waited
                         waiting, company = self._survey(previous), self._company()
                     return self._plan(previous, waiting, company), True
-            elif beat := self._rest(previous, waiting):
-                return beat, False
+            else:
+                if self._gate.has_news:  # the last batch has ended: the driver hears of it once
+                    self._may_start(previous, waiting, ALONE, 0.0)
+                if beat := self._beat(previous):
+                    return beat, False
             if left_s <= 0.0:
                 return None, False
             self._sleep(nap_s)
@@ -238,14 +241,9 @@ class Planner:
         order = self._ask(report)
         if order is not None:
             self._gate.reported()
+            self.parallelism = order.parallelism or self.parallelism
         self._gate.obey(order)
         return order is None or order.may_start
-
-    def _rest(self, previous: Offset, waiting: Waiting) -> Offset | None:
-        """Nothing waits: tell the driver that the last batch has ended, once."""
-        if self._gate.has_news:
-            self._may_start(previous, waiting, ALONE, 0.0)
-        return self._beat(previous)
 
     def _beat(self, previous: Offset) -> Offset | None:
         if not self._gate.beats(previous, self._elapsed() - self._busy_s):

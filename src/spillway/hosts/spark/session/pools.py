@@ -26,7 +26,15 @@ def task_slots(master: str) -> int | None:
     match = _LOCAL.fullmatch(master)
     if match is None:
         return None
-    return (os.cpu_count() or 1) if match[1] == "*" else int(match[1] or 1)
+    return cores_here() if match[1] == "*" else int(match[1] or 1)
+
+
+def cores_here() -> int:
+    """Those that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
 
 
 def session_for(

@@ -16,8 +16,10 @@ from pyspark.sql import SparkSession
 import pyspark_spillway
 import spillway
 from spillway.hosts.spark.session.local_files import use_fast_local_files
+from spillway.hosts.spark.session.pools import task_slots
 
-DEFAULT_MASTER = "local[2,4]"  # a task may fail three times: a killed Python worker is survived
+# All cores of this machine; a task may fail three times, so a killed Python worker is survived.
+DEFAULT_MASTER = "local[*,4]"
 
 _CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing"
 
@@ -41,7 +43,6 @@ LOCAL_PROFILE: Mapping[str, str] = {
     "spark.python.unix.domain.socket.enabled": "true",
     # The gate's heartbeats take the place of no-data batches.
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
-    "spark.sql.shuffle.partitions": "2",
     # The same plan every batch: nothing to adapt, class names that hit the code cache, and no
     # long plan text for a user interface that is off.
     "spark.sql.adaptive.enabled": "false",
@@ -53,7 +54,6 @@ LOCAL_PROFILE: Mapping[str, str] = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
-    "spark.driver.memory": "2g",
     "spark.driver.extraJavaOptions": JAVA_OPTIONS,
 }
 
@@ -71,8 +71,12 @@ def open_session(
     if is_local(chosen):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master(chosen).appName(name)
-    base = profile(chosen) if use_profile else {}
-    settings = _compatible(base, config or {})
+    given = config or {}
+    cores = (
+        int(given["spark.default.parallelism"]) if "spark.default.parallelism" in given else None
+    )
+    base = profile(chosen, cores) if use_profile else {}
+    settings = _compatible(base, given)
     for key, value in settings.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
@@ -85,9 +89,21 @@ def open_session(
     return session
 
 
-def profile(master: str) -> Mapping[str, str]:
-    """The settings that a master gets by default."""
-    return LOCAL_PROFILE if is_local(master) else {}
+def profile(master: str, cores: int | None = None) -> Mapping[str, str]:
+    """The settings that a master gets by default; `cores` where the master names more slots."""
+    if not is_local(master):
+        return {}
+    return {
+        **LOCAL_PROFILE,
+        "spark.sql.shuffle.partitions": str(cores or task_slots(master) or 1),
+        "spark.driver.memory": f"{_heap_mib()}m",
+    }
+
+
+def _heap_mib() -> int:
+    """An eighth of the machine's memory, from one to eight GiB."""
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(max(1024, pages // 8 // 2**20), 8192)
 
 
 def _compatible(base: Mapping[str, str], config: Mapping[str, str]) -> Mapping[str, str]:
