@@ -75,9 +75,9 @@ def test_behind_a_trigger_interval_a_batch_is_timed_by_its_commit(
     query.stop()
     audit = place.require_exact()
     assert audit.totals.shed == 0
-    costs = place.chain()[-1].costs
-    assert costs is not None
-    assert 0.0 < costs.fixed_s + costs.kept_s * 20_000 < 0.9, "the tick is not the batch"
+    prices = place.chain()[-1].prices
+    assert prices is not None
+    assert 0.0 < prices.fixed_s + prices.kept_s * 20_000 < 0.9, "the tick is not the batch"
 
 
 @pytest.mark.chaos

@@ -1,0 +1,80 @@
+"""What a gate was told gives the same offsets when it is told again, byte for byte."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spillway.classes.control import ClassTerms
+from spillway.clock import ManualClock
+from spillway.gate import cutting
+from spillway.gate.options import GateOptions
+from spillway.gate.pacing import Cut
+from spillway.gate.told import TellingGate, told_again
+from spillway.hosts.virtual.host import VirtualHost, VirtualQuery
+from spillway.hosts.virtual.machine import BatchCost
+from spillway.hosts.virtual.trace import TraceLog
+from spillway.load.laws import LAWS
+from spillway.testing import ToyLog, ToySpark
+
+Told = list[dict[str, Any]]
+
+
+def recorded_by_spark(log: ToyLog, folder: Path, manager: str) -> Told:
+    log.rate_per_s, log.partitions = 30_000.0, 3
+    path = folder / "told.jsonl"
+    spark = ToySpark.over(log, ManualClock(1000.0), manager=manager, record=str(path))
+    spark.batches(40)
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def recorded_by_virtual_host(manager: str) -> Told:
+    told: Told = []
+    options = GateOptions.parse({"manager": manager})
+    times_s = np.sort(np.random.default_rng(1).uniform(0.0, 60.0, 120_000))
+    query = VirtualQuery(name="q", log=TraceLog(times_s), options=options, cost=BatchCost())
+    host = VirtualHost([query], {"default": ClassTerms(priority=1, target=options.target)})
+    lane = host.lanes["q"]
+    lane.gate = TellingGate(options, lambda line: told.append(json.loads(json.dumps(line))))
+    lane.gate.resume(lane.at)
+    host.advance(60.0)
+    return told
+
+
+def differing(told: Told, manager: str) -> int:
+    pairs = list(told_again(told, GateOptions.parse({"manager": manager})))
+    assert len(pairs) > 5
+    return sum(json.dumps(then) != json.dumps(now) for then, now in pairs)
+
+
+@pytest.mark.parametrize("manager", LAWS)
+def test_a_run_of_the_spark_planner_told_again(log: ToyLog, tmp_path: Path, manager: str) -> None:
+    assert differing(recorded_by_spark(log, tmp_path, manager), manager) == 0
+
+
+@pytest.mark.parametrize("manager", LAWS)
+def test_a_run_of_the_virtual_host_told_again(manager: str) -> None:
+    assert differing(recorded_by_virtual_host(manager), manager) == 0
+
+
+def test_another_law_answers_otherwise(log: ToyLog, tmp_path: Path) -> None:
+    told = recorded_by_spark(log, tmp_path, "predictive")
+    assert differing(told, "fixed") > 10
+
+
+def test_a_gate_that_is_broken_is_broken_on_both_hosts(
+    log: ToyLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They run the same object: what changes the one changes the other."""
+    told = recorded_by_spark(log, tmp_path, "predictive"), recorded_by_virtual_host("predictive")
+    cut = cutting.cut
+
+    def one_less(*given: Any) -> Cut:
+        found = cut(*given)
+        return replace(found, fraction=0.99 * found.fraction)
+
+    monkeypatch.setattr(cutting, "cut", one_less)
+    assert all(differing(lines, "predictive") > 10 for lines in told)
