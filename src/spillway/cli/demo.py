@@ -13,6 +13,7 @@ from spillway.cli.screen import console, print_json
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from spillway.flow.flow import Flow
     from spillway.gate.ledger import Audit
     from spillway.hosts.spark.driver.delays import DeliveredBatch
 
@@ -37,39 +38,13 @@ def demo(
     as_json: Annotated[bool, typer.Option("--json", help="print JSON only")] = False,
 ) -> None:
     """Show what Spillway does: a minute and a half on this machine, on real Spark."""
-    from spillway.flow.flow import Flow
     from spillway.hosts.spark.ledger_files import audits
 
-    flow = Flow.model_validate(
-        {
-            "streams": {
-                "readings": {
-                    "source": "synthetic",
-                    "options": {
-                        "rate": f"0:{LOW_PER_S},{WARM_S}:{HIGH_PER_S},"
-                        f"{WARM_S + OVERLOAD_S}:{LOW_PER_S}"
-                    },
-                    "event_time": "event_time",
-                }
-            },
-            "classes": {"gold": {"delay": f"{TARGET_S}s"}},
-            "queries": {
-                "by_key": {
-                    "class": "gold",
-                    "mode": "update",
-                    "sink": {"type": "noop"},
-                    "sql": "SELECT window(event_time, '10 seconds') AS period, key, count(*) AS n,"
-                    " avg(value) AS mean FROM readings"
-                    " GROUP BY window(event_time, '10 seconds'), key",
-                }
-            },
-        }
-    )
     if not as_json:
         console.print(EXPLANATION, highlight=False)
     shutil.rmtree(out, ignore_errors=True)
     seconds = float(WARM_S + OVERLOAD_S + CALM_S)
-    application = run_flow(flow, "demo", out, seconds, quiet=as_json)
+    application = run_flow(_flow(), "demo", out, seconds, quiet=as_json)
     summary: dict[str, Any] = summarise(application)
     figure = picture(list(application.batches))
     figure.savefig(out / "demo.png", dpi=120)
@@ -85,6 +60,25 @@ def demo(
         console.print(f"the picture is {out / 'demo.png'}", highlight=False)
     if not audit.exact:
         raise typer.Exit(1)
+
+
+def _flow() -> "Flow":
+    from spillway.flow.flow import Flow
+
+    rate = f"0:{LOW_PER_S},{WARM_S}:{HIGH_PER_S},{WARM_S + OVERLOAD_S}:{LOW_PER_S}"
+    readings = {"source": "synthetic", "options": {"rate": rate}, "event_time": "event_time"}
+    sql = (
+        "SELECT window(event_time, '10 seconds') AS period, key, count(*) AS n,"
+        " avg(value) AS mean FROM readings GROUP BY window(event_time, '10 seconds'), key"
+    )
+    by_key = {"class": "gold", "mode": "update", "sink": {"type": "noop"}, "sql": sql}
+    return Flow.model_validate(
+        {
+            "streams": {"readings": readings},
+            "classes": {"gold": {"delay": f"{TARGET_S}s"}},
+            "queries": {"by_key": by_key},
+        }
+    )
 
 
 def _show_audit(audit: "Audit", ledger: Path) -> None:
