@@ -11,7 +11,7 @@ from spillway.workloads import bursts
 from spillway_lab.engine.engine import NetworkPlant
 from spillway_lab.engine.networks import make_setting
 from spillway_lab.engine.run import simulate
-from spillway_lab.engine.steps import Steps
+from spillway_lab.engine.steps import Disturbances, Steps
 from spillway_lab.experiments.outcomes import Outcome, outcome_of
 from spillway_lab.experiments.spark_spec import SparkSpec, by_the_second
 from spillway_lab.experiments.traces import Trace, web_trace
@@ -72,7 +72,7 @@ def run(spec: Spec) -> Outcome:
         target=changes[0][1],
         engine=setting.engine,
         delay=setting.delay,
-        cost_trace=cost_trace(spec.seed, spec.duration_s),
+        disturbances=Disturbances(cost_factor=cost_trace(spec.seed, spec.duration_s)),
         seed=spec.seed,
     )
     manager = laws.make(spec.law, headroom=spec.headroom)

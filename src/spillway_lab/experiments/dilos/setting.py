@@ -22,7 +22,8 @@ from spillway_lab.engine.class_networks import (
     qn_a,
     qn_b,
 )
-from spillway_lab.engine.classes import ClassPlant, CommonManager, CommonPlant, ServiceClass
+from spillway_lab.engine.classes import ClassPlant, ClassScheduling, ServiceClass
+from spillway_lab.engine.common_manager import CommonManager, CommonPlant
 from spillway_lab.engine.network import Network, Stream
 from spillway_lab.engine.run import simulate_classes
 from spillway_lab.experiments.outcomes import Floats, Outcome, outcome_of
@@ -112,9 +113,11 @@ def plant_of(spec: Spec, classes: Mapping[str, ServiceClass] = CLASSES) -> Class
         built.network,
         arrivals_of(spec, built.network),
         dict(classes) | {HIGH: replace(classes[HIGH], lend=spec.lend)},
-        policy=Dilos() if spec.mode in ("dilos", "dilos-sharing") else None,
-        cycle_periods=spec.cycle_periods,
-        batching=spec.batching,
+        scheduling=ClassScheduling(
+            policy=Dilos() if spec.mode in ("dilos", "dilos-sharing") else None,
+            cycle_periods=spec.cycle_periods,
+            batching=spec.batching,
+        ),
         engine=built.engine,
         delay="output",
         seed=spec.seed,

@@ -11,10 +11,11 @@ import numpy as np
 from spillway.load import laws
 from spillway.pictures import label, panels, target_line
 from spillway.report import Table
-from spillway_lab.engine.engine import DelayOf, NetworkPlant
+from spillway_lab.engine.engine import NetworkPlant
 from spillway_lab.engine.networks import BATCH_PRICE, make_setting, qn_complex
 from spillway_lab.engine.operators import Node
 from spillway_lab.engine.run import simulate
+from spillway_lab.engine.settings import DelayOf
 from spillway_lab.experiments.outcomes import Floats, Outcome, outcome_of
 from spillway_lab.experiments.pham.setting import PERIOD_S, SOURCE, TARGET_S, Spec, plant_of
 from spillway_lab.experiments.pool import run_all
