@@ -78,5 +78,5 @@ def _show(report: Report, title: str, source: str) -> None:
     columns = ("check", "paper", "here", "")
     print_table(Table(title="paper and here, side by side", columns=columns, rows=rows))
     for check in report.checks:
-        if check.note:
-            console.print(f"  {check.name}: {check.note}", highlight=False)
+        if check.remark:
+            console.print(f"  {check.name}: {check.remark}", highlight=False)

@@ -10,8 +10,8 @@ import numpy as np
 from spillway.pictures import panels
 from spillway_lab.engine.class_networks import CLASSES
 from spillway_lab.experiments.dilos.panels import class_lines, quota_lines, side_by_side, spared
-from spillway_lab.experiments.dilos.setting import MODES, SOURCE, ClassesRun, Spec, runner_on
-from spillway_lab.experiments.pool import run_all
+from spillway_lab.experiments.dilos.setting import MODES, SOURCE, ClassesRun, Spec, run
+from spillway_lab.experiments.pool import run_named
 from spillway_lab.experiments.report import Check, Experiment, Report, Setup
 
 if TYPE_CHECKING:
@@ -57,8 +57,7 @@ def advantages(setup: Setup, duration_s: float = DURATION_S) -> Report:
 
         return advantages_on_spark(setup)
     specs = specs_of(setup.seed, duration_s)
-    found = run_all(runner_on(setup.plant), list(specs.values()), setup.progress)
-    runs = dict(zip(specs, found, strict=True))
+    runs = run_named(run, specs, setup.progress)
     return Report(
         experiment="dilos-advantages",
         setup=setup,
