@@ -31,10 +31,15 @@ MODULES: tuple[str, ...] = (
     "fit.example",
     "fit.spread",
     "fit.topologies",
-    "fugu",
-    "fugu_beyond",
-    "unimico",
-    "armadilos",
+    "fugu.configurability",
+    "fugu.workloads",
+    "fugu.learning",
+    "fugu.steps",
+    "fugu.moves",
+    "fugu.bridge",
+    "unimico.moved_queries",
+    "unimico.exact",
+    "armadilos.day",
 )  # each has EXPERIMENTS, a tuple of Experiment
 
 
