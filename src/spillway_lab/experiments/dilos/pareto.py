@@ -1,13 +1,10 @@
 """dilos-pareto: class 1's load changes level (tables 9 and 10, fig. 28 and 29)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from spillway.pictures import panels
 from spillway_lab.engine.class_networks import HIGH
-from spillway_lab.experiments.dilos.panels import class_lines, quota_lines, side_by_side, spared
+from spillway_lab.experiments.dilos.claims import spared
+from spillway_lab.experiments.dilos.panels import course, side_by_side
 from spillway_lab.experiments.dilos.setting import (
     CLASS_1_PER_S,
     CYCLE_PERIODS,
@@ -23,9 +20,6 @@ from spillway_lab.experiments.dilos.setting import (
 from spillway_lab.experiments.pool import run_named
 from spillway_lab.experiments.report import Check, Experiment, Report, Setup
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 PARETO_S = LEVEL_S * len(CLASS_1_PER_S)
 PAPER_MS = {
     "separate": (5.30, 15.13, 176.37),
@@ -37,6 +31,7 @@ PAPER_LOSS = {
     "dilos": (0.0, 0.23, 2.30),
     "dilos-sharing": (0.0, 0.16, 1.42),
 }
+PICTURE = "SD_p, QN-A, DILoS with sharing (thesis fig. 28, 29)"
 NAMES: Mapping[str, str] = {str(mode): MODES[mode] for mode in SYNERGY}
 
 
@@ -52,7 +47,7 @@ def pareto(setup: Setup, duration_s: float = PARETO_S) -> Report:
         results={mode: run.summary() for mode, run in runs.items()},
         checks=_checks(runs),
         tables=side_by_side("with SD_p and QN-A (tables 9, 10)", runs, NAMES, PAPER_MS, PAPER_LOSS),
-        pictures={"": lambda: _picture(runs["dilos-sharing"])},
+        pictures={"": lambda: course(runs["dilos-sharing"], PICTURE)},
     )
 
 
@@ -99,16 +94,6 @@ def _by_level(run: ClassesRun) -> list[tuple[tuple[float, float], float]]:
 def _follows(levels: list[tuple[tuple[float, float], float]]) -> bool:
     shares = [share for _, share in sorted(levels)]
     return shares[-1] > shares[0]
-
-
-def _picture(run: ClassesRun) -> Figure:
-    figure, axes = panels(4, height=2.1)
-    class_lines(axes[0], run, "delay", y="response time (ms)", log=True)
-    class_lines(axes[1], run, "headroom", y="headroom")
-    quota_lines(axes[2], run)
-    class_lines(axes[3], run, "shed", y="shed (%)")
-    figure.suptitle("SD_p, QN-A, DILoS with sharing (thesis fig. 28, 29)")
-    return figure
 
 
 EXPERIMENTS = (

@@ -1,17 +1,13 @@
 """dilos-real: class 1 follows a real trace (tables 11 and 12, fig. 30 and 31)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spillway.classes.capacity import original_shares
-from spillway.pictures import panels
 from spillway_lab.engine.class_networks import CLASS_LOAD, CLASSES, HIGH, RATE_PER_S
 from spillway_lab.engine.classes import MARGIN
-from spillway_lab.experiments.dilos.panels import class_lines, quota_lines, side_by_side
+from spillway_lab.experiments.dilos.panels import course, side_by_side
 from spillway_lab.experiments.dilos.setting import (
     MODES,
     PERIOD_S,
@@ -25,9 +21,6 @@ from spillway_lab.experiments.dilos.setting import (
 from spillway_lab.experiments.pool import run_named
 from spillway_lab.experiments.report import Check, Experiment, Report, Setup
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 REAL_S = 18.0
 PAPER_MS = {
     "separate": (22.31, 68.23, 300.91),
@@ -40,6 +33,7 @@ PAPER_LOSS = {
     "dilos-sharing": (0.44, 0.82, 6.54),
 }
 CAPPED = "dilos-capped"
+PICTURE = "SD_r, QN-B, DILoS with sharing (thesis fig. 30, 31)"
 NAMES: Mapping[str, str] = {str(mode): name for mode, name in MODES.items()} | {
     CAPPED: "DILoS, class 1 keeps what it needs at its peaks"
 }
@@ -66,7 +60,7 @@ def real(setup: Setup, duration_s: float = REAL_S) -> Report:
         tables=side_by_side(
             "with SD_r and QN-B (tables 11, 12)", runs, NAMES, PAPER_MS, PAPER_LOSS
         ),
-        pictures={"": lambda: _picture(runs["dilos-sharing"])},
+        pictures={"": lambda: course(runs["dilos-sharing"], PICTURE, rates=True)},
     )
 
 
@@ -119,17 +113,6 @@ def _checks(runs: Mapping[str, ClassesRun], lend: float) -> list[Check]:
             holds=lost[CAPPED][0] <= lost["separate"][0],
         ),
     ]
-
-
-def _picture(run: ClassesRun) -> Figure:
-    figure, axes = panels(5, height=2.0)
-    class_lines(axes[0], run, "delay", y="response time (ms)", log=True)
-    class_lines(axes[1], run, "headroom", y="headroom")
-    quota_lines(axes[2], run)
-    class_lines(axes[3], run, "shed", y="shed (%)")
-    class_lines(axes[4], run, "rate", y="offered (tuples/s)")
-    figure.suptitle("SD_r, QN-B, DILoS with sharing (thesis fig. 30, 31)")
-    return figure
 
 
 EXPERIMENTS = (

@@ -17,7 +17,7 @@ from spillway_lab.experiments.dilos.setting import (
     rates_of,
     run,
 )
-from spillway_lab.experiments.registry import find
+from spillway_lab.experiments.registry import EXPERIMENTS
 from spillway_lab.experiments.report import Setup
 
 NAMES = ("dilos-advantages", "dilos-pareto", "dilos-real", "dilos-cycle", "dilos-congestion")
@@ -25,7 +25,7 @@ NAMES = ("dilos-advantages", "dilos-pareto", "dilos-real", "dilos-cycle", "dilos
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_experiments_are_registered(name: str) -> None:
-    assert find(name).plants[0] == "sim"
+    assert EXPERIMENTS.find(name).plants[0] == "sim"
 
 
 def test_dilos_sheds_only_from_class_3_and_less_than_separate_managers_do() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from spillway_lab.experiments import managers, pool
 from spillway_lab.experiments.ctrl import longterm
-from spillway_lab.experiments.registry import find
+from spillway_lab.experiments.registry import EXPERIMENTS
 from spillway_lab.experiments.report import Report, Setup
 
 SHORT: dict[str, dict[str, float]] = {
@@ -39,7 +39,7 @@ def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", SHORT)
 def test_a_shortened_experiment_gives_json_tables_and_pictures(name: str) -> None:
-    report = find(name).run(Setup(seed=3), **SHORT[name])
+    report = EXPERIMENTS.find(name).run(Setup(seed=3), **SHORT[name])
     assert report.experiment == name
     assert_whole(report)
 
