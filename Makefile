@@ -24,7 +24,7 @@ chaos: $(VENV)/ready
 types: $(VENV)/ready
 	@$(BIN)/mypy
 
-$(VENV)/ready: requirements.txt pyproject.toml lab/pyproject.toml
+$(VENV)/ready: requirements.txt pyproject.toml lab/pyproject.toml lab/hatch_build.py
 	@sh scripts/prerequisites $(PYTHON)
 	@echo "making the virtual environment in $(VENV) (a few minutes the first time)"
 	@$(PYTHON) -m venv $(VENV)

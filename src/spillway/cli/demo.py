@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -46,9 +47,7 @@ def demo(
     seconds = float(WARM_S + OVERLOAD_S + CALM_S)
     application = run_flow(_flow(), "demo", out, seconds, quiet=as_json)
     summary: dict[str, Any] = summarise(application)
-    figure = picture(list(application.batches))
-    figure.savefig(out / "demo.png", dpi=120)
-    figure.savefig(out / "demo.svg")
+    pictured = _save_picture(list(application.batches), out)
     folder = application.folder
     ledger, checkpoint = folder.ledger("by_key", "readings"), folder.checkpoint("by_key")
     [audit] = audits(ledger, checkpoint)
@@ -57,7 +56,7 @@ def demo(
     else:
         show_summary(summary, out)
         _show_audit(audit, ledger)
-        console.print(f"the picture is {out / 'demo.png'}", highlight=False)
+        console.print(pictured, highlight=False, markup=False)
     if not audit.exact:
         raise typer.Exit(1)
 
@@ -79,6 +78,16 @@ def _flow() -> "Flow":
             "queries": {"by_key": by_key},
         }
     )
+
+
+def _save_picture(batches: "list[DeliveredBatch]", out: Path) -> str:
+    """Says where it is, or what it takes."""
+    if find_spec("matplotlib") is None:
+        return "no picture without matplotlib: pip install 'spillway-spark[pictures]'"
+    figure = picture(batches)
+    figure.savefig(out / "demo.png", dpi=120)
+    figure.savefig(out / "demo.svg")
+    return f"the picture is {out / 'demo.png'}"
 
 
 def _show_audit(audit: "Audit", ledger: Path) -> None:
