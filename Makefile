@@ -41,12 +41,12 @@ types: $(VENV)/ready ## mypy over source and tests
 docs: $(VENV)/ready ## the tables in docs/ that are made from declarations
 	@$(BIN)/python -m spillway.check.pages docs
 
-$(VENV)/ready: requirements.txt pyproject.toml
+$(VENV)/ready: requirements.txt pyproject.toml lab/pyproject.toml lab/hatch_build.py
 	@sh scripts/prerequisites $(PYTHON)
 	@echo "making the virtual environment in $(VENV) (a few minutes the first time)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./lab
 	@touch $@
 
 clean: ## removes the virtual environment, caches and results

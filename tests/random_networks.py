@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spillway_lab.engine.engine import Engine
 from spillway_lab.engine.network import Network, Operator, RangeWindow, Stream
+from spillway_lab.engine.settings import Engine
 from spillway_lab.engine.steps import Steps
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from spillway.gate.sampling import PPM, UniformRule, keeps
-from spillway_lab.engine.engine import Engine
 from spillway_lab.engine.network import Network
 from spillway_lab.engine.scheduling import Scheduler, make_scheduler
+from spillway_lab.engine.settings import Engine
 from spillway_lab.engine.steps import NO_BACKGROUND, STEADY, Steps
 
 

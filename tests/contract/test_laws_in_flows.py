@@ -81,9 +81,7 @@ def one_query(law: LoadManager, overload: float = 2.0) -> tuple[float, float]:
     )
     host.advance(ends_s)
     done = host.lanes["q"].finished
-    best = oracle.uniform_rate_per_s(
-        rate_per_s, TARGET, COST.fixed_s, COST.kept_s, COST.scanned_s
-    )
+    best = oracle.uniform_rate_per_s(rate_per_s, TARGET, COST.fixed_s, COST.kept_s, COST.scanned_s)
     kept = kept_per_s(done, SETTLED_S, ends_s)
     return delay_s(done, SETTLED_S, ends_s) / TARGET.delay_s, kept / best
 

@@ -16,10 +16,11 @@ import pytest
 from spillway.load.laws import CAPABILITIES, LAWS, Capabilities, make
 from spillway.model import Target
 from spillway.ports import LoadManager
-from spillway_lab.engine.engine import Engine, NetworkPlant
+from spillway_lab.engine.engine import NetworkPlant
 from spillway_lab.engine.network import Network, Operator, chain
 from spillway_lab.engine.run import Run, simulate
-from spillway_lab.engine.steps import NO_BACKGROUND, Steps
+from spillway_lab.engine.settings import Engine
+from spillway_lab.engine.steps import NO_BACKGROUND, Disturbances, Steps
 
 COST_S = 0.02
 FLAT = Network(operators=chain([COST_S / 4] * 4))
@@ -71,7 +72,7 @@ def run(
         arrivals(rate, seconds),
         target=Target(delay_s=target_s),
         engine=engine,
-        background=background,
+        disturbances=Disturbances(background=background),
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # dissp says when its gain is too high

@@ -8,9 +8,9 @@ from spillway.classes.scheduler import ClassScheduler
 from spillway.load.laws import make
 from spillway.model import Decision, Measurement, Target
 from spillway_lab.engine.classes import ClassPlant, ServiceClass
-from spillway_lab.engine.engine import Engine
 from spillway_lab.engine.network import Network, Operator, Stream
 from spillway_lab.engine.run import Run, simulate_classes
+from spillway_lab.engine.settings import Engine
 
 DURATION_S = 20.0
 PERIOD_S = 0.15

@@ -7,6 +7,7 @@ from random_networks import Case, random_case
 from reference_sim import ReferenceSim
 from spillway.model import Decision, KeepFraction, Target
 from spillway_lab.engine.engine import NetworkPlant
+from spillway_lab.engine.steps import Disturbances
 
 
 def _plant(case: Case) -> NetworkPlant:
@@ -16,8 +17,7 @@ def _plant(case: Case) -> NetworkPlant:
         target=Target(delay_s=0.5),
         engine=case.engine,
         delay="oldest-input" if case.oldest else "output",
-        cost_trace=case.cost_trace,
-        background=case.background,
+        disturbances=Disturbances(cost_factor=case.cost_trace, background=case.background),
         seed=7,
     )
 

@@ -69,7 +69,7 @@ def test_laws_decide_at_their_gates_and_the_journal_has_every_decision(
         application.supervise()
         time.sleep(0.5)
     application.stop()
-    entries = [entry for entry in read_journal(tmp_path / "journal.jsonl")]
+    entries = list(read_journal(tmp_path / "journal.jsonl"))
     decided = [entry for entry in entries if isinstance(entry, Decided)]
     for name in managers:
         own = [d for d in decided if d.measurement.query == name]

@@ -94,13 +94,6 @@ def test_pure_modules_do_no_io_and_know_no_time(path: Path) -> None:
     assert not roots & PURE_MAY_NOT_IMPORT
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(SOURCE)))
-def test_the_product_does_not_know_the_lab(path: Path) -> None:
-    if path.relative_to(SOURCE).parts[0] == "cli":
-        return  # offers the lab's commands where it is installed
-    assert "spillway_lab" not in path.read_text()
-
-
 @pytest.mark.parametrize("path", [p for p in MODULES if p.name == "__init__.py"], ids=str)
 def test_package_files_stay_empty_so_that_workers_import_little(path: Path) -> None:
     assert path.read_text() == ""

@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +14,7 @@ from spillway.cli.screen import console, print_json
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from spillway.flow.flow import Flow
     from spillway.gate.ledger import Audit
     from spillway.hosts.spark.driver.progress import DeliveredBatch
 
@@ -37,43 +39,15 @@ def demo(
     as_json: Annotated[bool, typer.Option("--json", help="print JSON only")] = False,
 ) -> None:
     """Show what Spillway does: a minute and a half on this machine, on real Spark."""
-    from spillway.flow.flow import Flow
     from spillway.hosts.spark.ledger_files import audits
 
-    flow = Flow.model_validate(
-        {
-            "streams": {
-                "readings": {
-                    "source": "synthetic",
-                    "options": {
-                        "rate": f"0:{LOW_PER_S},{WARM_S}:{HIGH_PER_S},"
-                        f"{WARM_S + OVERLOAD_S}:{LOW_PER_S}"
-                    },
-                    "event_time": "event_time",
-                }
-            },
-            "classes": {"gold": {"delay": f"{TARGET_S}s"}},
-            "queries": {
-                "by_key": {
-                    "class": "gold",
-                    "mode": "update",
-                    "sink": {"type": "noop"},
-                    "sql": "SELECT window(event_time, '10 seconds') AS period, key, count(*) AS n,"
-                    " avg(value) AS mean FROM readings"
-                    " GROUP BY window(event_time, '10 seconds'), key",
-                }
-            },
-        }
-    )
     if not as_json:
         console.print(EXPLANATION, highlight=False)
     shutil.rmtree(out, ignore_errors=True)
     seconds = float(WARM_S + OVERLOAD_S + CALM_S)
-    application = run_flow(flow, "demo", out, seconds, quiet=as_json)
+    application = run_flow(_flow(), "demo", out, seconds, quiet=as_json)
     summary: dict[str, Any] = summarise(application)
-    figure = picture(list(application.batches))
-    figure.savefig(out / "demo.png", dpi=120)
-    figure.savefig(out / "demo.svg")
+    pictured = _save_picture(list(application.batches), out)
     folder = application.folder
     ledger, checkpoint = folder.ledger("by_key", "readings"), folder.checkpoint("by_key")
     [audit] = audits(ledger, checkpoint)
@@ -82,9 +56,38 @@ def demo(
     else:
         show_summary(summary, out)
         _show_audit(audit, ledger)
-        console.print(f"the picture is {out / 'demo.png'}", highlight=False)
+        console.print(pictured, highlight=False, markup=False)
     if not audit.exact:
         raise typer.Exit(1)
+
+
+def _flow() -> "Flow":
+    from spillway.flow.flow import Flow
+
+    rate = f"0:{LOW_PER_S},{WARM_S}:{HIGH_PER_S},{WARM_S + OVERLOAD_S}:{LOW_PER_S}"
+    readings = {"source": "synthetic", "options": {"rate": rate}, "event_time": "event_time"}
+    sql = (
+        "SELECT window(event_time, '10 seconds') AS period, key, count(*) AS n,"
+        " avg(value) AS mean FROM readings GROUP BY window(event_time, '10 seconds'), key"
+    )
+    by_key = {"class": "gold", "mode": "update", "sink": {"type": "noop"}, "sql": sql}
+    return Flow.model_validate(
+        {
+            "streams": {"readings": readings},
+            "classes": {"gold": {"delay": f"{TARGET_S}s"}},
+            "queries": {"by_key": by_key},
+        }
+    )
+
+
+def _save_picture(batches: "list[DeliveredBatch]", out: Path) -> str:
+    """Says where it is, or what it takes."""
+    if find_spec("matplotlib") is None:
+        return "no picture without matplotlib: pip install 'spillway-spark[pictures]'"
+    figure = picture(batches)
+    figure.savefig(out / "demo.png", dpi=120)
+    figure.savefig(out / "demo.svg")
+    return f"the picture is {out / 'demo.png'}"
 
 
 def _show_audit(audit: "Audit", ledger: Path) -> None:

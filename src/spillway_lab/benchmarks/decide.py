@@ -45,47 +45,43 @@ def _round_us(name: str, journal: list[Measurement]) -> list[float]:
 def _journal(seed: int, periods: int) -> list[Measurement]:
     """Micro-batches under a load that swings between idle and three times the capacity."""
     rng = np.random.default_rng(seed)
-    target = Target(delay_s=2.0)
-    cost_s, found = 2e-6, []
-    for k in range(periods):
-        load = max(0.0, 1.5 + 1.5 * np.sin(k / 20.0) + rng.normal(0.0, 0.2))
-        offered = int(load / cost_s)
-        kept = min(offered, int(0.8 / cost_s))
-        duration_s = (0.2 + cost_s * kept) * float(rng.lognormal(0.0, 0.1))
-        age_s = duration_s / 2.0
-        found.append(
-            Measurement(
-                time_s=float(k),
-                period_s=1.0,
-                target=target,
-                offered_tuples=offered,
-                admitted_tuples=kept,
-                shed_tuples=offered - kept,
-                completed_tuples=kept,
-                queued_tuples=offered,
-                queued_load_s=offered * cost_s,
-                offered_load=load,
-                admitted_load=kept * cost_s,
-                cost_s=cost_s,
-                delay_s=age_s + duration_s if kept else None,
-                busy_s=duration_s,
-                backlog=Backlog(
-                    pending_tuples=offered,
-                    mean_age_s=age_s,
-                    statistic_age_s=age_s,
-                    oldest_age_s=duration_s,
-                ),
-                batches=(
-                    BatchRecord(
-                        kept_tuples=kept,
-                        scanned_tuples=offered,
-                        duration_s=duration_s,
-                        ended_s=float(k),
-                    ),
-                ),
-            )
-        )
-    return found
+    return [_measurement(k, rng) for k in range(periods)]
+
+
+def _measurement(k: int, rng: np.random.Generator) -> Measurement:
+    cost_s = 2e-6
+    load = max(0.0, 1.5 + 1.5 * np.sin(k / 20.0) + rng.normal(0.0, 0.2))
+    offered = int(load / cost_s)
+    kept = min(offered, int(0.8 / cost_s))
+    duration_s = (0.2 + cost_s * kept) * float(rng.lognormal(0.0, 0.1))
+    age_s = duration_s / 2.0
+    backlog = Backlog(
+        pending_tuples=offered,
+        mean_age_s=age_s,
+        statistic_age_s=age_s,
+        oldest_age_s=duration_s,
+    )
+    batch = BatchRecord(
+        kept_tuples=kept, scanned_tuples=offered, duration_s=duration_s, ended_s=float(k)
+    )
+    return Measurement(
+        time_s=float(k),
+        period_s=1.0,
+        target=Target(delay_s=2.0),
+        offered_tuples=offered,
+        admitted_tuples=kept,
+        shed_tuples=offered - kept,
+        completed_tuples=kept,
+        queued_tuples=offered,
+        queued_load_s=offered * cost_s,
+        offered_load=load,
+        admitted_load=kept * cost_s,
+        cost_s=cost_s,
+        delay_s=age_s + duration_s if kept else None,
+        busy_s=duration_s,
+        backlog=backlog,
+        batches=(batch,),
+    )
 
 
 BENCHMARKS = (Benchmark(name="decide", title="One decision of every load manager", run=run),)

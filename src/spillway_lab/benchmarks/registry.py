@@ -1,12 +1,11 @@
-"""Every benchmark by name. Modules are imported only when they are asked for."""
+"""Every benchmark by name, what it is given and what it hands back."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
-from spillway.errors import unknown_name
 from spillway.report import Progress, Table, silent
+from spillway_lab.by_name import ByName
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,36 +33,25 @@ class Benchmark:
     plants: tuple[str, ...] = ()  # what `--on` may name; most benchmarks have no choice
 
 
-# Each module has BENCHMARKS, a tuple of Benchmark.
-MODULES: tuple[str, ...] = (
-    "decide",
-    "estimates",
-    "fit",
-    "logs",
-    "roadmap",
-    "sampling",
-    "session_profile",
-    "simulator",
-    "spark_overload",
-    "gate_overhead",
-    "isolation",
-    "laws",
-    "soak",
-    "spark_step",
-    "templates",
+BENCHMARKS = ByName[Benchmark](
+    kind="benchmark",
+    package="spillway_lab.benchmarks",
+    attribute="BENCHMARKS",
+    modules=(
+        "decide",
+        "estimates",
+        "fit",
+        "logs",
+        "roadmap",
+        "sampling",
+        "session_profile",
+        "simulator",
+        "spark_overload",
+        "gate_overhead",
+        "isolation",
+        "laws",
+        "soak",
+        "spark_step",
+        "templates",
+    ),
 )
-
-
-def all_benchmarks() -> Mapping[str, Benchmark]:
-    found: dict[str, Benchmark] = {}
-    for module in MODULES:
-        for benchmark in import_module(f"spillway_lab.benchmarks.{module}").BENCHMARKS:
-            found[benchmark.name] = benchmark
-    return found
-
-
-def find(name: str) -> Benchmark:
-    benchmarks = all_benchmarks()
-    if name not in benchmarks:
-        raise unknown_name("benchmark", name, benchmarks)
-    return benchmarks[name]

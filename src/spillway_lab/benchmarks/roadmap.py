@@ -17,9 +17,10 @@ from spillway.ports import Cadence
 from spillway.report import Table
 from spillway_lab.benchmarks.registry import Benchmark, BenchReport, BenchSetup
 from spillway_lab.benchmarks.roadmap_spark import TARGET, run_spark
-from spillway_lab.engine.engine import Engine, NetworkPlant
+from spillway_lab.engine.engine import NetworkPlant
 from spillway_lab.engine.network import Network, Operator, Stream
 from spillway_lab.engine.run import simulate_classes
+from spillway_lab.engine.settings import Engine
 
 WEIGHTS = {"alerts": 10.0, "scores": 1.0}
 OVERLOADS = (1.2, 2.0, 4.0, 10.0)

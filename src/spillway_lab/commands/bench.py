@@ -7,32 +7,33 @@ import typer
 from spillway.cli.screen import errors, print_json, print_table, progress_bar
 from spillway.errors import SpillwayError
 from spillway.report import Table
-from spillway_lab.benchmarks import registry
+from spillway_lab.benchmarks.registry import BENCHMARKS, BenchSetup
+from spillway_lab.commands.options import AsJson, Seed
 
 
 def command(
     name: Annotated[str | None, typer.Argument(help="a benchmark; see --list")] = None,
     list_names: Annotated[bool, typer.Option("--list", help="name all benchmarks")] = False,
     on: Annotated[str | None, typer.Option(help="plant, for benchmarks that name one")] = None,
-    seed: Annotated[int, typer.Option(help="seed of all randomness")] = 1,
+    seed: Seed = 1,
     quick: Annotated[bool, typer.Option(help="a short run for a first look")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON only")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Measure; ratios are within one run, because machines are noisy."""
     if list_names or name is None:
-        known = registry.all_benchmarks().values()
+        known = BENCHMARKS.all().values()
         if as_json:
             print_json([{"name": b.name, "title": b.title} for b in known])
         else:
             rows = [(b.name, b.title) for b in known]
             print_table(Table(title="", columns=("name", "what it measures"), rows=rows))
         return
-    benchmark = registry.find(name)
+    benchmark = BENCHMARKS.find(name)
     if on is not None and on not in benchmark.plants:
         allowed = " or ".join(benchmark.plants) or "one plant only: leave --on out"
         raise SpillwayError(f"--on is '{on}': {name} runs on {allowed}")
     with progress_bar(name) as progress:
-        setup = registry.BenchSetup(seed=seed, quick=quick, progress=progress)
+        setup = BenchSetup(seed=seed, quick=quick, progress=progress)
         report = benchmark.run(setup)
     if as_json:
         details = {} if report.details is None else {"details": report.details}

@@ -9,7 +9,8 @@ import typer
 from spillway.cli.screen import console, errors, print_json, print_table, progress_bar
 from spillway.errors import SpillwayError
 from spillway.report import Table
-from spillway_lab.experiments import registry
+from spillway_lab.commands.options import AsJson, Seed
+from spillway_lab.experiments.registry import EXPERIMENTS
 from spillway_lab.experiments.report import PlantName, Report, Setup
 
 
@@ -17,16 +18,16 @@ def command(
     name: Annotated[str | None, typer.Argument(help="an experiment; see --list")] = None,
     list_names: Annotated[bool, typer.Option("--list", help="name all experiments")] = False,
     on: Annotated[str, typer.Option("--on", help="plant: sim or spark")] = "sim",
-    seed: Annotated[int, typer.Option(help="seed of all randomness")] = 1,
+    seed: Seed = 1,
     out: Annotated[Path | None, typer.Option(help="folder for the pictures and the JSON")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="print JSON only")] = False,
+    as_json: AsJson = False,
     strict: Annotated[bool, typer.Option(help="exit 1 when a check does not hold")] = False,
 ) -> None:
     """Run an experiment of the papers and compare it with what they printed."""
     if list_names or name is None:
         _list(as_json)
         return
-    experiment = registry.find(name)
+    experiment = EXPERIMENTS.find(name)
     plant = _plant(on, experiment.plants, name)
     with progress_bar(name) as progress:
         report = experiment.run(Setup(plant=plant, seed=seed, progress=progress))
@@ -41,7 +42,7 @@ def command(
 
 
 def _list(as_json: bool) -> None:
-    experiments = registry.all_experiments().values()
+    experiments = EXPERIMENTS.all().values()
     if as_json:
         print_json([{"name": e.name, "title": e.title, "source": e.source} for e in experiments])
         return
@@ -78,5 +79,5 @@ def _show(report: Report, title: str, source: str) -> None:
     columns = ("check", "paper", "here", "")
     print_table(Table(title="paper and here, side by side", columns=columns, rows=rows))
     for check in report.checks:
-        if check.note:
-            console.print(f"  {check.name}: {check.note}", highlight=False)
+        if check.remark:
+            console.print(f"  {check.name}: {check.remark}", highlight=False)

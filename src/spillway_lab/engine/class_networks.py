@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from spillway.errors import require
 from spillway.model import Target
 from spillway_lab.engine.classes import ServiceClass
-from spillway_lab.engine.engine import Engine
 from spillway_lab.engine.network import Network, Operator, RangeWindow, Stream, load_coefficient
+from spillway_lab.engine.settings import Engine
 
 CLASSES: Mapping[str, ServiceClass] = {
     "1": ServiceClass(priority=6, target=Target(delay_s=0.3)),
@@ -17,9 +17,8 @@ CLASSES: Mapping[str, ServiceClass] = {
 RATE_PER_S = 950.0  # of every stream
 AGGREGATES, JOINS, SELECTS = 5, 2, 4  # queries of a class; a join reads two streams
 STREAMS = AGGREGATES + 2 * JOINS + SELECTS
-CLASS_LOAD = (
-    0.335  # of a class at RATE_PER_S in full batches: in all slightly more than the machine
-)
+# Of a class at RATE_PER_S in full batches: in all slightly more than the machine.
+CLASS_LOAD = 0.335
 BATCH_TUPLES = 50
 BATCH_PRICE = 1.5  # an activation, in tuples: less than QN-light's, whose operators do nothing
 JOIN_WINDOW_S = 1.0
@@ -76,48 +75,29 @@ class _Query:
 
 def _queries(prefix: str, class_name: str) -> list[_Query]:
     """Costs are relative: a join costs as much as two other operators."""
-    found = [
-        _query(prefix, class_name, f"aggregate-{i + 1}", 1, rows=10) for i in range(AGGREGATES)
-    ]
+    aggregate = Operator(name="aggregate", cost_s=1.0, rows=10, class_name=class_name)
     window = RangeWindow(seconds=JOIN_WINDOW_S, tuples=2.0 * RATE_PER_S * JOIN_WINDOW_S)
-    for i in range(JOINS):
-        name = f"join-{i + 1}"
-        found.append(
-            _query(prefix, class_name, name, 2, selectivity=0.5, window=window, cost_s=2.0)
-        )
-    for i in range(SELECTS):
-        found.append(_query(prefix, class_name, f"select-{i + 1}", 1, selectivity=0.5))
-    return found
+    join = Operator(name="join", cost_s=2.0, selectivity=0.5, window=window, class_name=class_name)
+    select = Operator(name="select", cost_s=1.0, selectivity=0.5, class_name=class_name)
+    kinds = ((aggregate, AGGREGATES, 1), (join, JOINS, 2), (select, SELECTS, 1))
+    return [
+        _query(prefix, replace(body, name=f"{body.name}-{i + 1}"), inputs)
+        for body, count, inputs in kinds
+        for i in range(count)
+    ]
 
 
-def _query(
-    prefix: str,
-    class_name: str,
-    kind: str,
-    inputs: int,
-    *,
-    cost_s: float = 1.0,
-    selectivity: float = 1.0,
-    rows: int = 1,
-    window: RangeWindow | None = None,
-) -> _Query:
-    name = f"{prefix}{kind}"
+def _query(prefix: str, body: Operator, inputs: int) -> _Query:
+    """A source operator for each of so many streams, what gives the query its name, an output."""
+    name, class_name = f"{prefix}{body.name}", body.class_name
     streams = [Stream(name=f"{name}.in-{i + 1}", class_name=class_name) for i in range(inputs)]
     sources = [
         Operator(name=f"{s.name}.source", cost_s=1.0, inputs=(s.name,), class_name=class_name)
         for s in streams
     ]
-    body = Operator(
-        name=name,
-        cost_s=cost_s,
-        inputs=tuple(source.name for source in sources),
-        selectivity=selectivity,
-        rows=rows,
-        window=window,
-        class_name=class_name,
-    )
+    named = replace(body, name=name, inputs=tuple(source.name for source in sources))
     output = Operator(name=f"{name}.out", cost_s=1.0, inputs=(name,), class_name=class_name)
-    return _Query(kind=kind, streams=tuple(streams), operators=(*sources, body, output))
+    return _Query(kind=body.name, streams=tuple(streams), operators=(*sources, named, output))
 
 
 def _scaled(network: Network) -> ClassNetwork:

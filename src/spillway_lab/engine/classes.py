@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
 
 from spillway.classes.balance import ClassLoad, QueryLoad, balance
 from spillway.classes.capacity import Policy, original_shares
@@ -10,12 +9,12 @@ from spillway.classes.dilos import new_headroom
 from spillway.classes.parts import spare_shared as spared_parts
 from spillway.errors import SpillwayError, require
 from spillway.model import Decision, Measurement, Target
-from spillway.options import Option
-from spillway.ports import Cadence, LoadManager
 from spillway_lab.engine.class_turns import ROUND_S, ClassTurns
 from spillway_lab.engine.engine import NetworkPlant
 from spillway_lab.engine.inputs import Input
 from spillway_lab.engine.network import Network
+from spillway_lab.engine.settings import DelayOf, Engine
+from spillway_lab.engine.statistics import Floats
 
 MARGIN = 1.05  # on a class's need: with a quota of exactly its need it never recovers from a burst
 LEAST_QUOTA = 1e-6  # of the machine: a quota is divided by
@@ -34,44 +33,66 @@ class ServiceClass:
         require(0.0 <= self.lend <= 1.0, "part of its share that a class lends", self.lend, "0..1")
 
 
+@dataclass(frozen=True, kw_only=True)
+class ClassScheduling:
+    """How the machine is divided among the classes.
+
+    Without a policy the shares stay as the priorities make them. With one, they move every
+    `cycle_periods` control periods, by the usage u = L / L_C of every class (L is the mean load
+    offered in the cycle, L_C the class's quota). With `batching`, a class is taken to need what it
+    would in full batches: it is slowed until its batches are that long, as far as its target
+    allows. With `spare_shared`, a class sheds what lower classes read as well only after its own
+    part.
+    """
+
+    policy: Policy | None = None
+    cycle_periods: int = 10
+    batching: bool = True
+    spare_shared: bool = False
+    round_s: float = ROUND_S
+
+    def __post_init__(self) -> None:
+        periods = self.cycle_periods
+        require(periods >= 1, "control periods of a cycle", periods, "at least 1")
+
+
 class ClassPlant(NetworkPlant):
     """A network of several classes under one class scheduler.
 
-    At the start every load manager is told its class's share as headroom. With a policy, the
-    shares move every `cycle_periods` control periods, by the usage u = L / L_C of every class (L
-    is the mean load offered in the cycle, L_C the class's quota), and every load manager is told
-    its new headroom (thesis eq. 6.1). With `batching`, a class is taken to need what it would in
-    full batches: it is slowed until its batches are that long, as far as its target allows. With
-    `spare_shared`, a class sheds what lower classes read as well only after its own part.
+    At the start every load manager is told its class's share as headroom, and its new headroom
+    whenever the shares move (thesis eq. 6.1).
     """
 
     def __init__(
         self,
         network: Network,
-        arrivals: Mapping[str, Any],
+        arrivals: Mapping[str, Floats],
         classes: Mapping[str, ServiceClass],
         *,
-        policy: Policy | None = None,
-        cycle_periods: int = 10,
-        batching: bool = True,
-        spare_shared: bool = False,
-        round_s: float = ROUND_S,
-        **settings: Any,
+        scheduling: ClassScheduling | None = None,
+        engine: Engine | None = None,
+        delay: DelayOf = "every-tuple",
+        seed: int = 0,
     ) -> None:
         missing = set(network.class_names) - set(classes)
         if missing:
             raise SpillwayError(f"class '{min(missing)}' has no priority and no target: give both")
-        require(cycle_periods >= 1, "control periods of a cycle", cycle_periods, "at least 1")
         self._service = dict(classes)
-        self._policy, self._cycle_periods, self._batching = policy, cycle_periods, batching
-        self._turns = ClassTurns(self._originals(), round_s=round_s)
-        targets = {name: c.target for name, c in classes.items()}
-        super().__init__(network, arrivals, target=targets, scheduler=self._turns, **settings)
+        self._scheduling = scheduling or ClassScheduling()
+        self._turns = ClassTurns(self._originals(), round_s=self._scheduling.round_s)
+        super().__init__(
+            network,
+            arrivals,
+            target={name: c.target for name, c in classes.items()},
+            engine=replace(engine or Engine(), scheduler=lambda: self._turns),
+            delay=delay,
+            seed=seed,
+        )
         self._believed: dict[str, float] = {}
         self._cycle = {name: _Cycle() for name in classes}
         self._unanswered: set[str] = set()
         self._tell(self.quotas)
-        self._part_inputs = self._shared_inputs() if spare_shared else []
+        self._part_inputs = self._shared_inputs() if self._scheduling.spare_shared else []
         for source in self._part_inputs:
             source.gate = f"{source.class_name} shared"
             self._keep(source.gate, 1.0)
@@ -105,9 +126,10 @@ class ClassPlant(NetworkPlant):
         if decision.headroom is not None:
             self._believed[class_name] = decision.headroom
         self._unanswered.discard(class_name)
-        cycle_ended = self._cycle[class_name].periods >= self._cycle_periods
-        if cycle_ended and not self._unanswered and self._policy is not None:
-            self._redistribute(self._policy)
+        policy = self._scheduling.policy
+        cycle_ended = self._cycle[class_name].periods >= self._scheduling.cycle_periods
+        if cycle_ended and not self._unanswered and policy is not None:
+            self._redistribute(policy)
 
     def _shared_inputs(self) -> list[Input]:
         """Streams from which something reaches another class."""
@@ -169,7 +191,7 @@ class ClassPlant(NetworkPlant):
         cycle = self._cycle[name]
         load = cycle.load_s / cycle.time_s
         rate_per_s = cycle.offered_tuples / cycle.time_s
-        if self._batching:
+        if self._scheduling.batching:
             operators = sum(op.class_name == name for op in self.network.operators)
             fixed_s = operators * self.engine.activation_s
             load = MARGIN * cycle.full_batch_load_s / cycle.time_s
@@ -194,7 +216,7 @@ class ClassPlant(NetworkPlant):
         self._tell(self.quotas)
 
     def set_policy(self, policy: Policy | None) -> None:
-        self._policy = policy
+        self._scheduling = replace(self._scheduling, policy=policy)
 
 
 @dataclass
@@ -215,52 +237,3 @@ class _Cycle:
         self.shed_tuples += measurement.shed_tuples
         self.load_s += measurement.offered_load * measurement.period_s
         self.full_batch_load_s += full_batch_load * measurement.period_s
-
-
-class CommonPlant(ClassPlant):
-    """The same plant as one load manager for all classes sees it: one measurement of the whole.
-
-    Loads and counts are summed up; delay and target are those of the class that is worst off.
-    """
-
-    def observe(self) -> Iterator[Measurement]:
-        measured = list(super().observe())
-        whole = _whole(measured)
-        return iter([replace(whole, class_name=m.class_name) for m in measured])
-
-
-class CommonManager:
-    """One load manager that decides once a period, for all classes alike."""
-
-    cadence: ClassVar[Cadence] = "period"
-    adapts: ClassVar[bool] = True
-    parameters: ClassVar[tuple[Option, ...]] = ()
-
-    def __init__(self, law: LoadManager) -> None:
-        self._law = law
-        self._time_s = -1.0
-        self._decision: Decision | None = None
-
-    def decide(self, measurement: Measurement) -> Decision:
-        if self._decision is None or measurement.time_s != self._time_s:
-            self._time_s, self._decision = measurement.time_s, self._law.decide(measurement)
-        return self._decision
-
-
-def _whole(measured: list[Measurement]) -> Measurement:
-    worst = max(measured, key=lambda m: (m.delay_s or 0.0) / m.target.delay_s)
-    summed = (
-        "offered_tuples",
-        "admitted_tuples",
-        "shed_tuples",
-        "completed_tuples",
-        "queued_tuples",
-        "queued_load_s",
-        "offered_load",
-        "admitted_load",
-        "busy_s",
-    )
-    sums: dict[str, Any] = {name: sum(getattr(m, name) for m in measured) for name in summed}
-    offered = sum(m.offered_tuples * m.cost_s for m in measured)
-    sums["cost_s"] = offered / max(1, sums["offered_tuples"])
-    return replace(worst, headroom=None, **sums)

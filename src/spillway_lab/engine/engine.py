@@ -1,57 +1,32 @@
 """The papers' engine: one processor, operators with bounded queues, one activation at a time."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import ceil
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 
-from spillway.errors import SpillwayError, require, unknown_name
+from spillway.errors import unknown_name
 from spillway.gate.sampling import PPM, UniformRule
 from spillway.model import Action, Decision, KeepFraction, Measurement, Target
 from spillway.ports import LoadManager
 from spillway_lab.engine.departures import SHED, DepartureLog
-from spillway_lab.engine.inputs import (
-    Crossing,
-    Input,
-    Timeline,
-    keep_at_random,
-    open_inputs,
-    owners_of,
-)
+from spillway_lab.engine.inputs import Input, Timeline, keep_at_random, open_inputs, owners_of
 from spillway_lab.engine.monitor import Monitor
 from spillway_lab.engine.network import Network
-from spillway_lab.engine.operators import Node, make_node
-from spillway_lab.engine.scheduling import Scheduler, SchedulerName, make_scheduler
+from spillway_lab.engine.operators import Node
+from spillway_lab.engine.scheduling import make_scheduler
+from spillway_lab.engine.settings import DelayOf, Engine
 from spillway_lab.engine.state import ClassState, Counts, classes_of
-from spillway_lab.engine.statistics import DelayRecord, Floats, Ints, Totals
-from spillway_lab.engine.steps import NO_BACKGROUND, STEADY, Steps, checked_background
-
-DelayOf = Literal["every-tuple", "output", "oldest-input"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Engine:
-    """How the engine runs a network. All prices are seconds of pipeline time."""
-
-    headroom: float = 1.0  # share of a second that goes to tuples and to the engine itself
-    batch_tuples: int = 50  # an activation takes at most this many
-    activation_s: float = 0.0  # fixed price of an activation; part of an operator's measured cost
-    overhead_s: float = 0.0  # scheduling, per activation; in nobody's measured cost
-    queue_tuples: int = 500  # capacity of an operator's queue: a full one blocks upstream
-    shed_cost_s: float = 0.0  # c_s: bookkeeping for a tuple that is looked at and dropped
-    max_shed: float = 0.99
-    scheduler: SchedulerName = "round-robin"
-
-    def __post_init__(self) -> None:
-        require(0.0 < self.headroom <= 1.0, "headroom", self.headroom, "above 0, at most 1")
-        require(self.batch_tuples >= 1, "batch size", self.batch_tuples, "at least 1 tuple")
-        require(self.queue_tuples >= 1, "queue capacity", self.queue_tuples, "at least 1 tuple")
-        require(0.0 <= self.max_shed <= 1.0, "largest shed fraction", self.max_shed, "0 to 1")
-        for name in ("activation_s", "overhead_s", "shed_cost_s"):
-            value = getattr(self, name)
-            require(value >= 0.0, f"{name} of the engine", value, "zero or above")
+from spillway_lab.engine.statistics import DelayRecord, Floats, Totals
+from spillway_lab.engine.steps import UNDISTURBED, Disturbances
+from spillway_lab.engine.wiring import (
+    add_crossings,
+    connect_inputs,
+    copies_at_entry,
+    in_bit_order,
+    make_nodes,
+)
 
 
 class NetworkPlant:
@@ -73,9 +48,7 @@ class NetworkPlant:
         target: Target | Mapping[str, Target],
         engine: Engine | None = None,
         delay: DelayOf = "every-tuple",
-        cost_trace: Steps = STEADY,
-        background: Steps = NO_BACKGROUND,
-        scheduler: Scheduler | None = None,
+        disturbances: Disturbances = UNDISTURBED,
         seed: int = 0,
     ) -> None:
         if delay not in get_args(DelayOf):
@@ -86,74 +59,32 @@ class NetworkPlant:
         self._time_s = 0.0  # until when the plant was advanced
         self._seed = seed
         self._rng = np.random.default_rng([seed, len(network.operators)])
-        self._cost_trace, self._background = cost_trace, checked_background(background)
-        self._scheduler = scheduler or make_scheduler(self.engine.scheduler)
+        self._disturbances = disturbances
+        self._scheduler = make_scheduler(self.engine.scheduler)
         if not isinstance(arrivals, Mapping):
             arrivals = {network.streams[0].name: arrivals}
         self.inputs, arrived_s = open_inputs(network, arrivals)
-        self.log = DepartureLog(arrived_s, _copies(network, self.inputs, arrived_s.size))
-        self._connect(delay == "oldest-input")
+        self.log = DepartureLog(arrived_s, copies_at_entry(network, self.inputs, arrived_s.size))
+        self._connect(oldest=delay == "oldest-input")
         self.classes = classes_of(network.class_names, target)
-        self._monitor = Monitor(
-            network,
-            self.nodes,
-            [*self.inputs, *self.crossings],
-            self.log,
-            self.classes,
-            delay == "every-tuple",
-        )
+        gates = [*self.inputs, *self.crossings]
+        every_tuple = delay == "every-tuple"
+        self._monitor = Monitor(network, self.nodes, gates, self.log, self.classes, every_tuple)
         self._rules = {name: UniformRule(keep_ppm=PPM, seed=seed) for name in self.classes}
         self._ready = 0
-        self._charge = self._scheduler.charge
-        self._overhead_s = self.engine.overhead_s
         self._debt_s = 0.0  # bookkeeping for dropped tuples, paid before anything else runs
         self._change_s = -1.0
         self._timeline = Timeline([], [], [])
         self._stream_of = owners_of(self.inputs, arrived_s.size)
 
-    def _connect(self, oldest: bool) -> None:
+    def _connect(self, *, oldest: bool) -> None:
         network, engine = self.network, self.engine
-        class_index = {name: i for i, name in enumerate(network.class_names)}
-        self.nodes = [
-            make_node(operator, i, self.log, self._seed, oldest)
-            for i, operator in enumerate(network.operators)
-        ]
-        for node in self.nodes:
-            node.readers = [self.nodes[r] for r in network.readers(node.operator.name)]
-            node.capacity, node.activation_s = engine.queue_tuples, engine.activation_s
-            node.exit_code = 2 * class_index[node.operator.class_name]
-        self.crossings: list[Crossing] = []
-        self._by_bit: list[Node] = []
-        for bit, (index, turn) in enumerate(self._scheduler.plan(network, engine.batch_tuples)):
-            node = self.nodes[index]
-            node.bit, node.mask, node.turn_tuples = bit, 1 << bit, turn
-            self._by_bit.append(node)
-        for node in self.nodes:
-            self._connect_crossings(node)
-        for source in self.inputs:
-            readers = [self.nodes[r] for r in network.readers(source.name)]
-            source.queues = [node.queue for node in readers]
-            source.readers_mask = sum(node.mask for node in readers)
-            for node in readers:
-                if node.source is not None:
-                    raise SpillwayError(
-                        f"operator '{node.operator.name}' reads two streams:"
-                        " put a source operator behind each of them"
-                    )
-                node.source = source
-
-    def _connect_crossings(self, node: Node) -> None:
-        classes = dict.fromkeys(reader.operator.class_name for reader in node.readers)
-        for name in classes:
-            if name == node.operator.class_name:
-                continue
-            partition = len(self.inputs) + len(self.crossings)
-            crossing = Crossing(node.operator.name, name, partition)
-            readers = [r for r in node.readers if r.operator.class_name == name]
-            crossing.queues = [reader.queue for reader in readers]
-            crossing.readers_mask = sum(reader.mask for reader in readers)
-            node.crossings.append(crossing)
-            self.crossings.append(crossing)
+        self.nodes = make_nodes(network, engine, self.log, seed=self._seed, oldest=oldest)
+        turns = self._scheduler.plan(network, engine.batch_tuples)
+        self._by_bit = in_bit_order(self.nodes, turns)
+        self.crossings = add_crossings(self.nodes, first_partition=len(self.inputs))
+        connect_inputs(network, self.nodes, self.inputs)
+        self._charge, self._overhead_s = self._scheduler.charge, engine.overhead_s
 
     @property
     def executions(self) -> int:
@@ -233,12 +164,10 @@ class NetworkPlant:
         self._ready |= source.readers_mask
 
     def _change(self) -> None:
-        now_s = self.now_s
-        self._factor = self._cost_trace.at(now_s)
-        self._speed = self.engine.headroom * (1.0 - self._background.at(now_s))
-        self._change_s = min(
-            self._cost_trace.next_change_s(now_s), self._background.next_change_s(now_s)
-        )
+        now_s, disturbances = self.now_s, self._disturbances
+        self._factor = disturbances.cost_factor.at(now_s)
+        self._speed = self.engine.headroom * (1.0 - disturbances.background.at(now_s))
+        self._change_s = disturbances.next_change_s(now_s)
 
     def _activate(self, node: Node) -> None:
         """One turn of one operator: take a batch, pay for it, hand the results on."""
@@ -356,10 +285,3 @@ class NetworkPlant:
     def totals(self, class_name: str) -> Totals:
         """Where every tuple of a class is, counted from the queues themselves."""
         return self._monitor.totals(class_name)
-
-
-def _copies(network: Network, inputs: list[Input], tuples: int) -> Ints:
-    copies = np.zeros(tuples, dtype=np.int64)
-    for source in inputs:
-        copies[source.ids] = len(network.readers(source.name))
-    return copies

@@ -19,7 +19,7 @@ from spillway.ports import LoadManager
 from spillway_lab.engine.inputs import checked_arrivals
 from spillway_lab.engine.state import Counts, classes_of
 from spillway_lab.engine.statistics import DelayRecord, Floats, Totals
-from spillway_lab.engine.steps import NO_BACKGROUND, STEADY, Steps, checked_background
+from spillway_lab.engine.steps import Disturbances
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +43,7 @@ class MicroBatchPlant:
         *,
         target: Target | Mapping[str, Target],
         cores: int = 1,
-        cost_trace: Steps = STEADY,
-        background: Steps = NO_BACKGROUND,
+        disturbances: Disturbances | None = None,
         seed: int = 0,
     ) -> None:
         self._queries = [queries] if isinstance(queries, Query) else list(queries)
@@ -56,7 +55,7 @@ class MicroBatchPlant:
         self._times_s = checked_arrivals(names, arrivals)
         self.classes = classes_of([query.class_name for query in self._queries], target)
         self._cores, self._seed = cores, seed
-        self._cost_trace, self._background = cost_trace, checked_background(background)
+        self._disturbances = disturbances or Disturbances()
         self.host: VirtualHost | None = None
 
     def begin(self, period_s: float, managers: Mapping[str, LoadManager]) -> None:
@@ -84,8 +83,8 @@ class MicroBatchPlant:
         self.host = VirtualHost(
             queries, terms, cores=self._cores, period_s=period_s, seed=self._seed
         )
-        self.host.cost_factor = self._cost_trace.at
-        self.host.speed = lambda time_s: 1.0 - self._background.at(time_s)
+        self.host.cost_factor = self._disturbances.cost_factor.at
+        self.host.speed = lambda time_s: 1.0 - self._disturbances.background.at(time_s)
 
     def _terms(self, target: Target) -> ClassTerms:
         return ClassTerms(priority=1, target=target)

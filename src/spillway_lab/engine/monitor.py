@@ -114,11 +114,7 @@ class Monitor:
             state.cost_s = offered_s / offered
         elif state.cost_s == 0.0 and inputs:
             state.cost_s = sum(entry_s) / len(inputs)
-        passed = sum(source.offered - source.shed for source in inputs)
-        state.queued_tuples = max(0, passed - state.departed)
-        state.queued_load_s = self._queued_load_s(state.name, entry_s, coefficients)
-        finished = state.finished - self._finished_before[state.name]
-        self._finished_before[state.name] = state.finished
+        self._measure_queue(state, entry_s, coefficients)
         pending = [tuple_id for source in inputs for tuple_id in source.pending_ids()]
         return Measurement(
             time_s=time_s,
@@ -127,7 +123,7 @@ class Monitor:
             offered_tuples=offered,
             admitted_tuples=sum(count.admitted for count in counts),
             shed_tuples=sum(count.shed for count in counts),
-            completed_tuples=finished,
+            completed_tuples=self._newly_finished(state),
             queued_tuples=state.queued_tuples,
             queued_load_s=state.queued_load_s,
             offered_load=offered_s * rate,
@@ -140,24 +136,32 @@ class Monitor:
             class_name=state.name,
         )
 
+    def _newly_finished(self, state: ClassState) -> int:
+        finished = state.finished - self._finished_before[state.name]
+        self._finished_before[state.name] = state.finished
+        return finished
+
+    def _measure_queue(
+        self, state: ClassState, entry_s: list[float], coefficients: list[float]
+    ) -> None:
+        """The virtual queue, and thesis eq. 4.1 over operators' queues and input buffers."""
+        inputs = self._inputs[state.name]
+        passed = sum(source.offered - source.shed for source in inputs)
+        state.queued_tuples = max(0, passed - state.departed)
+        inside_s = sum(
+            len(node.queue) * coefficients[i]
+            for i, node in enumerate(self._nodes)
+            if node.queue and node.operator.class_name == state.name
+        )
+        before_s = sum(s.waiting * e for s, e in zip(inputs, entry_s, strict=True))
+        state.queued_load_s = inside_s + before_s
+
     def _entry_s(self, source: Input, coefficients: list[float]) -> float:
         """Load coefficient of a stream: the sum over the readers of its own class."""
         operators = self._network.operators
         readers = self._network.readers(source.name)
         own = [r for r in readers if operators[r].class_name == source.class_name]
         return sum(coefficients[reader] for reader in own)
-
-    def _queued_load_s(
-        self, class_name: str, entry_s: list[float], coefficients: list[float]
-    ) -> float:
-        """Thesis eq. 4.1, over the operators' queues and the input buffers."""
-        queued_s = sum(
-            len(node.queue) * coefficients[i]
-            for i, node in enumerate(self._nodes)
-            if node.queue and node.operator.class_name == class_name
-        )
-        inputs = self._inputs[class_name]
-        return queued_s + sum(s.waiting * e for s, e in zip(inputs, entry_s, strict=True))
 
     def counts(self, class_name: str) -> Counts:
         inputs, state = self._inputs[class_name], self._classes[class_name]

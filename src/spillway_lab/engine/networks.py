@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from spillway.errors import require, unknown_name
-from spillway_lab.engine.engine import DelayOf, Engine
 from spillway_lab.engine.network import (
     Network,
     Operator,
@@ -13,6 +12,7 @@ from spillway_lab.engine.network import (
     chain,
     load_coefficient,
 )
+from spillway_lab.engine.settings import DelayOf, Engine
 
 CTRL_CAPACITY_PER_S = 190.0
 CTRL_HEADROOM = 0.97

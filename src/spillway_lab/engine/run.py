@@ -136,11 +136,8 @@ def simulate_classes(
     changes = sorted(target_changes, key=lambda change: change[0])
     periods = max(1, round(duration_s / period_s))
     for k in range(periods):
-        start_s, end_s = k * period_s, (k + 1) * period_s
-        while changes and changes[0][0] <= start_s + 1e-9:
-            _, target = changes.pop(0)
-            for name in plant.classes:
-                plant.set_target(name, target)
+        end_s = (k + 1) * period_s
+        _change_targets(plant, changes, k * period_s)
         for recorder in recorders.values():
             recorder.period_starts()
         plant.advance(end_s)
@@ -150,6 +147,14 @@ def simulate_classes(
         if progress is not None:
             progress((k + 1) / periods)
     return {name: recorder.run(period_s) for name, recorder in recorders.items()}
+
+
+def _change_targets(plant: SimulatedPlant, changes: list[TargetChange], now_s: float) -> None:
+    """Those that are due, taken off the list."""
+    while changes and changes[0][0] <= now_s + 1e-9:
+        _, target = changes.pop(0)
+        for name in plant.classes:
+            plant.set_target(name, target)
 
 
 def _by_class(

@@ -5,7 +5,7 @@ tuples one activation of each may take. Then it picks a set bit, again and again
 set bit costs the same however many operators are idle.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
 from spillway.errors import unknown_name
@@ -27,6 +27,9 @@ class Scheduler(Protocol):
     def charge(self, bit: int, spent_s: float) -> None:
         """Told after every activation: how much pipeline time it took."""
         ...
+
+
+SchedulerOf = Callable[[], Scheduler]
 
 
 class RoundRobin:
@@ -98,7 +101,10 @@ _SCHEDULERS: dict[str, type[RoundRobin] | type[HighestRate]] = {
 }
 
 
-def make_scheduler(name: str) -> Scheduler:
-    if name not in _SCHEDULERS:
-        raise unknown_name("scheduler", name, _SCHEDULERS)
-    return _SCHEDULERS[name]()
+def make_scheduler(scheduler: SchedulerName | SchedulerOf) -> Scheduler:
+    """A fresh one, by name or from whoever makes it: schedulers remember whose turn it was."""
+    if not isinstance(scheduler, str):
+        return scheduler()
+    if scheduler not in _SCHEDULERS:
+        raise unknown_name("scheduler", scheduler, _SCHEDULERS)
+    return _SCHEDULERS[scheduler]()

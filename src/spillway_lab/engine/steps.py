@@ -56,3 +56,21 @@ def checked_background(background: Steps) -> Steps:
     for value in (*background.values, background.before):
         require(value < 1.0, "share taken by the background job", value, "below 1")
     return background
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disturbances:
+    """What changes around an engine while it runs."""
+
+    cost_factor: Steps = STEADY  # on the cost of every operator
+    background: Steps = NO_BACKGROUND  # share of the machine that another job takes
+
+    def __post_init__(self) -> None:
+        checked_background(self.background)
+
+    def next_change_s(self, time_s: float) -> float:
+        traces = (self.cost_factor, self.background)
+        return min(trace.next_change_s(time_s) for trace in traces)
+
+
+UNDISTURBED = Disturbances()

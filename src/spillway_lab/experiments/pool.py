@@ -1,6 +1,6 @@
 """Independent runs on two processes. Results do not depend on how many there are."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from typing import TypeVar
@@ -11,6 +11,7 @@ WORKERS = 2
 
 Spec = TypeVar("Spec")
 Result = TypeVar("Result")
+Key = TypeVar("Key", bound=Hashable)
 
 
 def run_all(
@@ -33,6 +34,13 @@ def run_all(
             found[place] = done.result()
             progress(label(specs[place]), len(found) / len(specs))
     return [found[i] for i in range(len(specs))]
+
+
+def run_named(
+    run: Callable[[Spec], Result], specs: Mapping[Key, Spec], progress: Progress = silent
+) -> dict[Key, Result]:
+    """The same for specs that have names, or other keys: each result under its own."""
+    return dict(zip(specs, run_all(run, list(specs.values()), progress), strict=True))
 
 
 def _in_turn(

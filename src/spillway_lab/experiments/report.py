@@ -27,14 +27,19 @@ class Setup:
 class Check:
     """One claim: what the paper says, what we measure, and whether it holds here.
 
-    A check that does not hold stays in the list; `note` explains it.
+    A check that does not hold stays in the list, with a remark that explains it.
     """
 
     name: str
     paper: str
     here: str
     holds: bool
-    note: str = ""
+    note: str = ""  # said in any case
+    why_not: str = ""  # said when it does not hold
+
+    @property
+    def remark(self) -> str:
+        return self.note or ("" if self.holds else self.why_not)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +61,7 @@ class Report:
             "results": self.results,
             "checks": [
                 {"name": c.name, "paper": c.paper, "here": c.here, "holds": c.holds}
-                | ({"note": c.note} if c.note else {})
+                | ({"note": c.remark} if c.remark else {})
                 for c in self.checks
             ],
         }

@@ -9,7 +9,7 @@ from spillway.cluster.actions import ClusterAction, MoveOperator, Shed, StartNod
 from spillway.cluster.placement import empty_bin, first_fit_decreasing, neighbours_of
 from spillway.cluster.views import ClusterView, HostState, HostView, OperatorView, Resources
 from spillway.errors import SpillwayError
-from spillway_lab.simulated_cluster.fluid import Fluid
+from spillway_lab.simulated_cluster.fluid import Fluid, Placement
 from spillway_lab.simulated_cluster.moves import MoveProtocol, PauseAndReplay
 from spillway_lab.simulated_cluster.sight import (
     operator_name,
@@ -58,9 +58,7 @@ class SimCluster:
         self._states: list[HostState] = ["running"] * self.settings.max_hosts
         self._ready_s = [0.0] * self.settings.max_hosts
         self._keep_on = np.ones(self.settings.max_hosts)
-        self._host = np.zeros(shape, dtype=np.int64)
-        self._copy_on = np.full(shape, -1, dtype=np.int64)
-        self._paused = np.zeros(shape, dtype=np.bool)
+        self._placement = Placement.on_first_host(*shape)
         self._selectivity = np.ones(shape)
         self._selectivity[AGGREGATE] = AGGREGATE_SELECTIVITY
         self._transfers = Transfers(protocol or PauseAndReplay())
@@ -98,7 +96,7 @@ class SimCluster:
                 capacity=self.settings.host,
                 state=self._states[slot],
                 operators=tuple(
-                    operators[s][q] for s, q in np.argwhere(self._host == slot).tolist()
+                    operators[s][q] for s, q in np.argwhere(self._placement.host == slot).tolist()
                 ),
             )
             for slot, name in enumerate(self._names)
@@ -139,7 +137,7 @@ class SimCluster:
             for transfer in self._transfers.startable(up):
                 self._begin(transfer)
         for slot, state in enumerate(self._states):
-            if state == "draining" and not (self._host == slot).any():
+            if state == "draining" and not (self._placement.host == slot).any():
                 self._names[slot] = None
                 self._states[slot] = "running"
                 self._keep_on[slot] = 1.0
@@ -151,11 +149,9 @@ class SimCluster:
         processed = self._fluid.step(
             step_s=step_s,
             offered=workload.offered[self._step] * step_s,
-            keep=self._keep_on[self._host].min(axis=0),
+            keep=self._keep_on[self._placement.host].min(axis=0),
             selectivity=self._selectivity,
-            host=self._host,
-            copy_on=self._copy_on,
-            paused=self._paused,
+            placement=self._placement,
             cores=alive * self.settings.host.cpu_cores,
         )
         kept = np.exp(-step_s / workload.window_s)  # a leaky window: its content, on average
@@ -167,7 +163,7 @@ class SimCluster:
     def _request(self, action: MoveOperator) -> None:
         stage, query = stage_and_query(action.operator)
         source, destination = self._slot(action.source), self._slot(action.destination)
-        if self._host[stage, query] != source:
+        if self._placement.host[stage, query] != source:
             raise SpillwayError(f"{action.operator} is not on {action.source}: it cannot leave it")
         if self._states[destination] == "draining":
             raise SpillwayError(f"{action.operator} cannot move to {action.destination}: it drains")
@@ -182,15 +178,15 @@ class SimCluster:
         protocol = self._transfers.protocol
         transfer.ends_s = self.now_s + protocol.duration_s(state_mb, window_s)
         if protocol.pauses:
-            self._paused[max(0, stage - 1) : stage + 1, query] = True
+            self._placement.paused[max(0, stage - 1) : stage + 1, query] = True
         else:
-            self._copy_on[stage, query] = transfer.destination
+            self._placement.copy_on[stage, query] = transfer.destination
 
     def _finish(self, transfer: Transfer) -> None:
         stage, query = transfer.stage, transfer.query
-        self._host[stage, query] = transfer.destination
-        self._copy_on[stage, query] = -1
-        self._paused[:, query] = False
+        self._placement.host[stage, query] = transfer.destination
+        self._placement.copy_on[stage, query] = -1
+        self._placement.paused[:, query] = False
 
     # --- hosts ------------------------------------------------------------------------------
 
@@ -219,7 +215,7 @@ class SimCluster:
             assigned = dict(placed.assigned)
         for operator, name in assigned.items():
             slot = names.index(name)
-            self._host[stage_and_query(operator)] = slot
+            self._placement.host[stage_and_query(operator)] = slot
             self._names[slot] = name
 
     def _start(self, name: str) -> None:

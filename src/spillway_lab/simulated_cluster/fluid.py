@@ -53,6 +53,24 @@ class Totals:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """Where every operator runs: arrays of (stages, queries), changed in place by moves."""
+
+    host: Ints
+    copy_on: Ints  # a second host that does the same work during a move, or -1
+    paused: Bools
+
+    @classmethod
+    def on_first_host(cls, stages: int, queries: int) -> "Placement":
+        shape = (stages, queries)
+        return cls(
+            host=np.zeros(shape, dtype=np.int64),
+            copy_on=np.full(shape, -1, dtype=np.int64),
+            paused=np.zeros(shape, dtype=np.bool),
+        )
+
+
 class Fluid:
     """Queues of all operators and the totals since the last `take`."""
 
@@ -75,28 +93,26 @@ class Fluid:
         offered: Floats,
         keep: Floats,
         selectivity: Floats,
-        host: Ints,
-        copy_on: Ints,
-        paused: Bools,
+        placement: Placement,
         cores: Floats,
     ) -> Floats:
         """One step; returns what each operator processed.
 
-        `offered` and `keep` are per query; `selectivity`, `host`, `copy_on` (a second host that
-        does the same work during a move, or -1) and `paused` per operator; `cores` per host.
+        `offered` and `keep` are per query, `selectivity` per operator, `cores` per host.
         """
+        host = placement.host
         admitted = offered * keep
         self._age_s += self.queue * step_s
         capacity_s = np.maximum(cores * step_s, 1e-12)
-        may_run = np.where(paused, 0.0, 1.0)
+        may_run = np.where(placement.paused, 0.0, 1.0)
         share = np.ones(self._hosts)
         waiting, processed = self._flow(admitted, selectivity, may_run)
-        used_s = self._work(processed, host, copy_on)
+        used_s = self._work(processed, placement)
         # Work grows with the share, and downstream with its square or cube: damped corrections.
         for _ in range(CORRECTIONS if (used_s > capacity_s).any() else 0):
             share = np.minimum(1.0, share * (capacity_s / np.maximum(used_s, 1e-12)) ** DAMPING)
             waiting, processed = self._flow(admitted, selectivity, may_run * share[host])
-            used_s = self._work(processed, host, copy_on)
+            used_s = self._work(processed, placement)
         age_s = self._move_ages(waiting, processed, selectivity)
         self.queue = waiting - processed
         busy = np.minimum(used_s / capacity_s, BUSIEST)
@@ -117,12 +133,13 @@ class Fluid:
                 waiting[stage + 1] += processed[stage] * selectivity[stage]
         return waiting, processed
 
-    def _work(self, processed: Floats, host: Ints, copy_on: Ints) -> Floats:
+    def _work(self, processed: Floats, placement: Placement) -> Floats:
         work_s = (processed * self._cost_s).ravel()
-        used = np.bincount(host.ravel(), weights=work_s, minlength=self._hosts)
-        copied = copy_on.ravel() >= 0
+        used = np.bincount(placement.host.ravel(), weights=work_s, minlength=self._hosts)
+        copy_on = placement.copy_on.ravel()
+        copied = copy_on >= 0
         if copied.any():
-            twice = copy_on.ravel()[copied]
+            twice = copy_on[copied]
             used = used + np.bincount(twice, weights=work_s[copied], minlength=self._hosts)
         return used.astype(np.float64, copy=False)
 

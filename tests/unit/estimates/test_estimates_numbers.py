@@ -5,7 +5,6 @@ import pytest
 from scipy.stats import t as student_t
 
 from spillway.estimates.numbers import LEAST_KEPT, Estimates, estimates, student, sums
-from spillway_lab.benchmarks.estimates import Population, Tally, _onset, _strata, _uniform
 
 Z = 1.959964
 
@@ -57,26 +56,3 @@ def test_certain_tuples_add_nothing_to_the_width_of_a_count() -> None:
     widths = [found.count.high[0] - found.count.low[0] for found in (alone, mixed)]
     assert widths[1] == pytest.approx(widths[0], rel=0.02)
     assert mixed.count.low[0] > 1040
-
-
-def test_bounds_hold_where_shedding_begins_inside_the_window() -> None:
-    rng, onset = np.random.default_rng(9), Tally()
-    for trial in range(60):
-        stream = Population.draw(rng, head=False)
-        onset.add(stream, _onset(stream, 0.3, trial))
-    for aggregate in ("count", "sum", "avg"):
-        assert 0.9 < onset.covered[aggregate] / onset.bounded[aggregate] < 0.98
-
-
-def test_uniform_bounds_cover_and_strata_err_less() -> None:
-    """A small version of `spillway bench estimates`."""
-    rng = np.random.default_rng(7)
-    uniform, strata = Tally(), Tally()
-    for trial in range(60):
-        stream = Population.draw(rng, head=trial % 3 == 2)
-        uniform.add(stream, _uniform(stream, 0.3, trial))
-        strata.add(stream, _strata(stream, 0.3, trial))
-    for aggregate in ("count", "sum", "avg"):
-        assert 0.92 < uniform.covered[aggregate] / uniform.bounded[aggregate] < 0.98
-        assert np.mean(strata.errors[aggregate]) < 0.5 * np.mean(uniform.errors[aggregate])
-    assert strata.vanished == 0

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from spillway.errors import SpillwayError
-from spillway.journal.entries import Decided, Event
+from spillway.journal.entries import Event
 from spillway.journal.files import FileJournal, read_journal
 from spillway.model import Decision, KeepFraction, KeepOfBacklog, Measurement
 

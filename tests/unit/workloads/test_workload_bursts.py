@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from spillway.workloads import bursts
-from spillway_lab.workloads import costs
 
 
 def test_web_load_has_the_hurst_parameter_it_states() -> None:
@@ -31,19 +30,3 @@ def test_a_smaller_bias_factor_is_burstier_at_the_same_mean_rate() -> None:
         assert per_s.max() <= bursts.PARETO_PEAK * 200.0 + 1
         spreads.append(per_s.std())
     assert spreads == sorted(spreads, reverse=True)
-
-
-def test_the_cost_trace_has_peak_jump_and_terrace_where_the_paper_has_them() -> None:
-    curve = costs.ctrl_cost_curve()
-    before, after = curve.at(np.array([124.9, 125.1]))
-    assert after > 2.0 * before
-    small, terrace, dropped = curve.at(np.array([50.0, 300.0, 350.1]))
-    assert 1.0 < small < after
-    assert terrace > 1.5
-    assert dropped == 1.0
-
-
-def test_the_noise_of_the_cost_trace_is_seeded_and_has_mean_one() -> None:
-    noise = np.concatenate([costs.ctrl_cost_factors(seed)[:40] for seed in range(50)])
-    assert noise.mean() == pytest.approx(1.0, abs=0.03)
-    assert np.array_equal(costs.ctrl_cost_factors(3), costs.ctrl_cost_factors(3))

@@ -14,6 +14,7 @@ within the sum of the errors below it. Thinning adds what it gave up, and each t
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -116,17 +117,11 @@ def build_table(
     parts = [_mapped_back(node, name, children[name], price) for name in node.children]
     if own.columns:
         parts.append(_of_grid(node, own))
-    capacity = float(node.capacity)
-
-    def feasible(rows: _Rows) -> _Rows:
-        fits = own.always @ rows.need + rows.load <= capacity * (1.0 + TOLERANCE)
-        return rows.take(np.flatnonzero(fits & (rows.need <= ceiling[:, None]).all(axis=0)))
-
+    feasible = partial(_feasible, own=own, capacity=float(node.capacity), ceiling=ceiling)
     rows, thinned = _combined([feasible(part) for part in parts], feasible, 2 * resolution.rows)
-    rows = _with_own_scores(rows, own, capacity, price)
+    rows = _with_own_scores(rows, own, float(node.capacity), price)
     kept, lost = prune(rows.need, rows.score, resolution.rows)
     rows = rows.take(kept)
-    error = own.error + sum(children[name].error for name in node.children) + thinned + lost
     rows = rows.take(np.lexsort((*rows.need, -rows.score)))
     return FeasibleInputTable(
         node=node.name,
@@ -137,8 +132,14 @@ def build_table(
         sources=tuple(node.position[path.source] for path in node.paths),
         limits=_limits(node, children),
         values=_values(node, children),
-        error=error,
+        error=own.error + sum(children[name].error for name in node.children) + thinned + lost,
     )
+
+
+def _feasible(rows: _Rows, *, own: OwnOutputs, capacity: float, ceiling: Floats) -> _Rows:
+    """Those that the node has time for and that its inputs can see."""
+    fits = own.always @ rows.need + rows.load <= capacity * (1.0 + TOLERANCE)
+    return rows.take(np.flatnonzero(fits & (rows.need <= ceiling[:, None]).all(axis=0)))
 
 
 def build_tables(

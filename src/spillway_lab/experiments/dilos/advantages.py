@@ -9,9 +9,10 @@ import numpy as np
 
 from spillway.pictures import panels
 from spillway_lab.engine.class_networks import CLASSES
-from spillway_lab.experiments.dilos.panels import class_lines, quota_lines, side_by_side, spared
-from spillway_lab.experiments.dilos.setting import MODES, SOURCE, ClassesRun, Spec, runner_on
-from spillway_lab.experiments.pool import run_all
+from spillway_lab.experiments.dilos.claims import saved, spared
+from spillway_lab.experiments.dilos.panels import class_lines, quota_lines, side_by_side
+from spillway_lab.experiments.dilos.setting import MODES, SOURCE, ClassesRun, Spec, run
+from spillway_lab.experiments.pool import run_named
 from spillway_lab.experiments.report import Check, Experiment, Report, Setup
 
 if TYPE_CHECKING:
@@ -57,8 +58,7 @@ def advantages(setup: Setup, duration_s: float = DURATION_S) -> Report:
 
         return advantages_on_spark(setup)
     specs = specs_of(setup.seed, duration_s)
-    found = run_all(runner_on(setup.plant), list(specs.values()), setup.progress)
-    runs = dict(zip(specs, found, strict=True))
+    runs = run_named(run, specs, setup.progress)
     return Report(
         experiment="dilos-advantages",
         setup=setup,
@@ -120,18 +120,7 @@ def _with_synergy(runs: Mapping[str, ClassesRun]) -> list[Check]:
         for mode, run in synergy.items()
     }
     return [
-        Check(
-            name="DILoS: class 3 loses clearly less than with separate load managers",
-            paper="24.43 % instead of 85.37 %",
-            here=f"{dilos:.2%} instead of {separate:.2%}",
-            holds=dilos < 0.5 * separate,
-        ),
-        Check(
-            name="with sharing it loses less again",
-            paper="14.70 %",
-            here=f"{sharing:.2%}",
-            holds=sharing < dilos,
-        ),
+        *saved(separate, dilos, sharing, clearly=0.5),
         spared(synergy, {m: NAMES[m] for m in synergy}, "0 % and 8.9 to 36.5 ms"),
         Check(
             name="class 3 keeps its target on average under DILoS",

@@ -24,7 +24,7 @@ from spillway_lab.experiments.dilos.setting import (
     managers_of,
 )
 from spillway_lab.experiments.outcomes import Floats, Outcome, outcome_of
-from spillway_lab.experiments.pool import run_all
+from spillway_lab.experiments.pool import run_named
 from spillway_lab.experiments.report import Check, Experiment, Report, Setup
 
 if TYPE_CHECKING:
@@ -103,12 +103,11 @@ def _bound(low: Run) -> float:
 
 
 def congestion(setup: Setup, duration_s: float = DURATION_S) -> Report:
-    specs = [
-        Spec(mode="none", seed=setup.seed, duration_s=duration_s),
-        Spec(mode="separate", seed=setup.seed, duration_s=duration_s),
-    ]
-    found = run_all(run, specs, setup.progress)
-    runs = {str(spec.mode): shared for spec, shared in zip(specs, found, strict=True)}
+    specs = {
+        "none": Spec(mode="none", seed=setup.seed, duration_s=duration_s),
+        "separate": Spec(mode="separate", seed=setup.seed, duration_s=duration_s),
+    }
+    runs = run_named(run, specs, setup.progress)
     rows = [
         (
             NAMES[mode],

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from spillway.pictures import label
+from spillway.pictures import label, panels
 from spillway.report import Table
 from spillway_lab.engine.class_networks import CLASSES
 from spillway_lab.experiments.dilos.setting import CLASS_COLOURS, ClassesRun
 from spillway_lab.experiments.outcomes import Floats, Outcome
-from spillway_lab.experiments.report import Check
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Printed = Mapping[str, tuple[float, float, float]]  # by mode: the thesis's figure of each class
 
@@ -42,25 +42,6 @@ def side_by_side(
 
 def _cell(here: float, paper: float | None) -> str:
     return f"{here:,.2f}" + ("" if paper is None else f"  ({paper:,.2f})")
-
-
-def spared(
-    runs: Mapping[str, ClassesRun], names: Mapping[str, str], paper: str, most: float = 0.0
-) -> Check:
-    """Classes 1 and 2 lose nothing, or at most so much, and keep their targets in these runs."""
-    nothing = f"at most {most:.1%}" if most else "nothing"
-    worst_loss = max(run.classes[c].loss_ratio for run in runs.values() for c in ("1", "2"))
-    slack = {
-        c: max(run.classes[c].mean_delay_s for run in runs.values()) / CLASSES[c].target.delay_s
-        for c in ("1", "2")
-    }
-    return Check(
-        name=f"classes 1 and 2 lose {nothing} and keep their targets: {', '.join(names.values())}",
-        paper=paper,
-        here=f"at most {worst_loss:.2%} lost; up to {slack['1']:.0%} and {slack['2']:.0%}"
-        " of the targets used",
-        holds=worst_loss <= most and max(slack.values()) <= 1.0,
-    )
 
 
 def class_lines(
@@ -101,3 +82,16 @@ def quota_lines(axis: Axes, run: ClassesRun, *, title: str = "") -> None:
         )
     label(axis, x="time (s)", y="share of the machine", title=title)
     axis.legend(fontsize=8, ncols=3)
+
+
+def course(run: ClassesRun, title: str, *, rates: bool = False) -> Figure:
+    """Delays, headrooms, quotas and shedding over time, and what was offered."""
+    figure, axes = panels(5 if rates else 4, height=2.0)
+    class_lines(axes[0], run, "delay", y="response time (ms)", log=True)
+    class_lines(axes[1], run, "headroom", y="headroom")
+    quota_lines(axes[2], run)
+    class_lines(axes[3], run, "shed", y="shed (%)")
+    if rates:
+        class_lines(axes[4], run, "rate", y="offered (tuples/s)")
+    figure.suptitle(title)
+    return figure

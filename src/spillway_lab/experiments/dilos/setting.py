@@ -1,13 +1,12 @@
 """The setting of thesis section 6.2.1: three classes, three inputs, five ways to manage them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
 from spillway.classes.dilos import Dilos
-from spillway.errors import SpillwayError
 from spillway.load import laws
 from spillway.ports import LoadManager
 from spillway.workloads import curves
@@ -22,11 +21,11 @@ from spillway_lab.engine.class_networks import (
     qn_a,
     qn_b,
 )
-from spillway_lab.engine.classes import ClassPlant, CommonManager, CommonPlant, ServiceClass
+from spillway_lab.engine.classes import ClassPlant, ClassScheduling, ServiceClass
+from spillway_lab.engine.common_manager import CommonManager, CommonPlant
 from spillway_lab.engine.network import Network, Stream
 from spillway_lab.engine.run import simulate_classes
 from spillway_lab.experiments.outcomes import Floats, Outcome, outcome_of
-from spillway_lab.experiments.report import PlantName
 from spillway_lab.experiments.traces import web_trace
 
 SOURCE = "Pham: thesis on workload management in DSMSs, Pittsburgh 2016"
@@ -85,13 +84,12 @@ class ClassesRun:
             for name, outcome in self.classes.items()
         }
 
-
-def runner_on(plant: PlantName) -> Callable[[Spec], ClassesRun]:
-    """Where the experiments run; every plant takes the same specs."""
-    runners: Mapping[PlantName, Callable[[Spec], ClassesRun]] = {"sim": run}
-    if plant not in runners:
-        raise SpillwayError(f"plant is '{plant}': these runs exist on {', '.join(runners)}")
-    return runners[plant]
+    @property
+    def total_loss(self) -> float:
+        """Of all tuples offered to all classes."""
+        offered = [outcome.offered_per_s.sum() for outcome in self.classes.values()]
+        lost = [outcome.loss_ratio for outcome in self.classes.values()]
+        return float(np.dot(offered, lost) / sum(offered))
 
 
 def run(spec: Spec) -> ClassesRun:
@@ -112,9 +110,11 @@ def plant_of(spec: Spec, classes: Mapping[str, ServiceClass] = CLASSES) -> Class
         built.network,
         arrivals_of(spec, built.network),
         dict(classes) | {HIGH: replace(classes[HIGH], lend=spec.lend)},
-        policy=Dilos() if spec.mode in ("dilos", "dilos-sharing") else None,
-        cycle_periods=spec.cycle_periods,
-        batching=spec.batching,
+        scheduling=ClassScheduling(
+            policy=Dilos() if spec.mode in ("dilos", "dilos-sharing") else None,
+            cycle_periods=spec.cycle_periods,
+            batching=spec.batching,
+        ),
         engine=built.engine,
         delay="output",
         seed=spec.seed,

@@ -1,6 +1,6 @@
 """`fit-topologies`: tables against the optimum over random trees and acyclic topologies."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,29 +51,11 @@ def run(setup: Setup) -> Report:
 def _checks(
     trees: Sequence[TreeRun], leaf_runs: list[dict[str, float]], dags: list[dict[str, float]]
 ) -> tuple[Check, ...]:
-    within = sum(t.worst_excess <= 1e-6 * t.optimum for t in trees)
-    by_leaves = sum(r["gap"] <= r["stated"] + 1e-9 for r in leaf_runs)
-    adds_up = sum(abs(r["stated"] - r["leaves_x_error"]) <= 1e-6 * r["stated"] for r in leaf_runs)
     highest = max(max(t.highest_load for t in trees), max(d["highest_load"] for d in dags))
-    vacuous = min((t.nodes for t in trees if t.stated_error > t.optimum), default=None)
-    gained = sum(d["quality"] > d["proportional"] for d in dags)
     better = sum(t.fit > t.uncoordinated for t in trees)
     return (
-        Check(
-            name="within the stated error of the optimum",
-            paper="error of the leaf tables, added up",
-            here=f"{within} of {len(trees)} trees at 3 loads; lowest quality"
-            f" {min(t.quality for t in trees):.3f}",
-            holds=within == len(trees),
-            note="tables of 64 rows; their stated sum is a worst case"
-            + (f" that exceeds the optimum itself from {vacuous} nodes on" if vacuous else ""),
-        ),
-        Check(
-            name="same, one maximum error per table",
-            paper="number of tables x error",
-            here=f"{by_leaves} of {len(leaf_runs)} within; {adds_up} state exactly the sum",
-            holds=by_leaves == adds_up == len(leaf_runs),
-        ),
+        _within_stated(trees),
+        _errors_add_up(leaf_runs),
         Check(
             name="no node overloaded",
             paper="feasible here and downstream",
@@ -86,59 +68,83 @@ def _checks(
             here=f"better than uncoordinated on {better} of {len(trees)} trees",
             holds=sum(t.fit for t in trees) > sum(t.uncoordinated for t in trees),
         ),
-        Check(
-            name="several parents",
-            paper="open challenge",
-            here=f"{min(d['quality'] for d in dags):.3f} of the optimum or more; better than shares"
-            f" by load on {gained} of {len(dags)}",
-            holds=2 * gained > len(dags),
-            note="holds when prices beat shares by load on most topologies",
-        ),
+        _several_parents(dags),
     )
+
+
+def _within_stated(trees: Sequence[TreeRun]) -> Check:
+    within = sum(t.worst_excess <= 1e-6 * t.optimum for t in trees)
+    vacuous = min((t.nodes for t in trees if t.stated_error > t.optimum), default=None)
+    return Check(
+        name="within the stated error of the optimum",
+        paper="error of the leaf tables, added up",
+        here=f"{within} of {len(trees)} trees at 3 loads; lowest quality"
+        f" {min(t.quality for t in trees):.3f}",
+        holds=within == len(trees),
+        note="tables of 64 rows; their stated sum is a worst case"
+        + (f" that exceeds the optimum itself from {vacuous} nodes on" if vacuous else ""),
+    )
+
+
+def _errors_add_up(leaf_runs: list[dict[str, float]]) -> Check:
+    by_leaves = sum(r["gap"] <= r["stated"] + 1e-9 for r in leaf_runs)
+    adds_up = sum(abs(r["stated"] - r["leaves_x_error"]) <= 1e-6 * r["stated"] for r in leaf_runs)
+    return Check(
+        name="same, one maximum error per table",
+        paper="number of tables x error",
+        here=f"{by_leaves} of {len(leaf_runs)} within; {adds_up} state exactly the sum",
+        holds=by_leaves == adds_up == len(leaf_runs),
+    )
+
+
+def _several_parents(dags: list[dict[str, float]]) -> Check:
+    gained = sum(d["quality"] > d["proportional"] for d in dags)
+    return Check(
+        name="several parents",
+        paper="open challenge",
+        here=f"{min(d['quality'] for d in dags):.3f} of the optimum or more; better than shares"
+        f" by load on {gained} of {len(dags)}",
+        holds=2 * gained > len(dags),
+        note="holds when prices beat shares by load on most topologies",
+    )
+
+
+PRICE = ("build ms", "look-up us", "optimum ms", "all kB", "update kB", "ms", "hops")
 
 
 def _tables(
     trees: Sequence[TreeRun], dags: list[dict[str, float]], fair: list[dict[str, float | str]]
 ) -> tuple[Table, ...]:
-    quality: list[tuple[float, ...]] = []
-    price: list[tuple[float, ...]] = []
-    for nodes in SIZES:
-        own = [t for t in trees if t.nodes == nodes]
-        lowest = min(t.quality for t in own)
-        alone = _mean([t.uncoordinated / t.optimum for t in own])
-        stated = _mean([t.stated_error / t.optimum for t in own])
-        quality.append((nodes, _mean([t.quality for t in own]), lowest, alone, stated))
-        price.append((nodes, *map(_mean, zip(*map(_price, own), strict=True))))
+    by_size = {nodes: [t for t in trees if t.nodes == nodes] for nodes in SIZES}
     return (
         Table(
             title="Random trees: score / optimum",
             columns=("nodes", "tables", "lowest", "each alone", "stated error"),
-            rows=quality,
+            rows=[(nodes, *_quality(own)) for nodes, own in by_size.items()],
         ),
         Table(
             title="Their price (update: one leaf's costs rise by 10 %; optimum: linear programme)",
-            columns=(
-                "nodes",
-                "build ms",
-                "look-up us",
-                "optimum ms",
-                "all kB",
-                "update kB",
-                "ms",
-                "hops",
-            ),
-            rows=price,
+            columns=("nodes", *PRICE),
+            rows=[
+                (nodes, *map(_mean, zip(*map(_price, own), strict=True)))
+                for nodes, own in by_size.items()
+            ],
         ),
-        Table(
-            title="Acyclic topologies, up to 3 parents",
-            columns=tuple(dags[0]),
-            rows=[tuple(d.values()) for d in dags],
-        ),
-        Table(
-            title="Fairness, one tree of 50 nodes",
-            columns=tuple(fair[0]),
-            rows=[tuple(f.values()) for f in fair],
-        ),
+        _as_table("Acyclic topologies, up to 3 parents", dags),
+        _as_table("Fairness, one tree of 50 nodes", fair),
+    )
+
+
+def _as_table(title: str, found: Sequence[Mapping[str, object]]) -> Table:
+    return Table(title=title, columns=tuple(found[0]), rows=[tuple(one.values()) for one in found])
+
+
+def _quality(own: Sequence[TreeRun]) -> tuple[float, ...]:
+    return (
+        _mean([t.quality for t in own]),
+        min(t.quality for t in own),
+        _mean([t.uncoordinated / t.optimum for t in own]),
+        _mean([t.stated_error / t.optimum for t in own]),
     )
 
 

@@ -65,33 +65,47 @@ def run(spec: CostSpec) -> Outcome:
     return outcome_of(simulate(plant, laws.make("none"), duration_s, PERIOD_S))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Levels:
+    """The staircase: the run, and what holds in the second half of every level."""
+
+    stairs: Outcome
+    level_s: float
+    delays_s: list[float]
+    costs_s: list[float]
+
+
+def levels_of(stairs: Outcome, level_s: float) -> Levels:
+    levels = range(len(RATES_PER_S))
+    return Levels(
+        stairs=stairs,
+        level_s=level_s,
+        delays_s=[_second_half(stairs.delay_s, k, level_s) for k in levels],
+        costs_s=[_second_half(stairs.cost_s, k, level_s) for k in levels],
+    )
+
+
 def cost(setup: Setup, level_s: float = LEVEL_S) -> Report:
     specs = [CostSpec(bursts=b, seed=setup.seed, level_s=level_s) for b in (False, True)]
     stairs, bursty = run_all(run, specs, setup.progress)
-    delays_s = [_second_half(stairs.delay_s, k, level_s) for k in range(len(RATES_PER_S))]
-    costs_s = [_second_half(stairs.cost_s, k, level_s) for k in range(len(RATES_PER_S))]
-    follows = _correlation(bursty)
+    levels, follows = levels_of(stairs, level_s), _correlation(bursty)
     rows = [
         (rate, delay * 1e6, cost * 1e6)
-        for rate, delay, cost in zip(RATES_PER_S, delays_s, costs_s, strict=True)
+        for rate, delay, cost in zip(RATES_PER_S, levels.delays_s, levels.costs_s, strict=True)
     ]
+    columns = ("rate (tuples/s)", "response time (us)", "cost of a tuple (us)")
+    title = "response time and cost by input rate (fig. 13)"
     return Report(
         experiment="pham-cost",
         setup=setup,
         results={
             "rate_per_s": list(RATES_PER_S),
-            "response_time_s": numbers(delays_s, 8),
-            "cost_s": numbers(costs_s, 10),
+            "response_time_s": numbers(levels.delays_s, 8),
+            "cost_s": numbers(levels.costs_s, 10),
             "correlation_of_rate_and_cost": round(follows, 4),
         },
-        checks=_checks(stairs, delays_s, costs_s, follows, level_s),
-        tables=[
-            Table(
-                title="response time and cost by input rate (fig. 13)",
-                columns=("rate (tuples/s)", "response time (us)", "cost of a tuple (us)"),
-                rows=rows,
-            )
-        ],
+        checks=[*_response_checks(levels), _falling_cost(levels.costs_s, follows)],
+        tables=[Table(title=title, columns=columns, rows=rows)],
         pictures={"": lambda: _picture(stairs, bursty)},
     )
 
@@ -107,49 +121,57 @@ def _correlation(outcome: Outcome) -> float:
     return float(np.corrcoef(outcome.offered_per_s[known], outcome.cost_s[known])[0, 1])
 
 
-def _checks(
-    stairs: Outcome, delays_s: list[float], costs_s: list[float], follows: float, level_s: float
-) -> list[Check]:
-    within = [d for d, r in zip(delays_s, RATES_PER_S, strict=True) if r < OVERLOAD_PER_S]
-    last = stairs.delay_s[int((len(RATES_PER_S) - 1) * level_s / PERIOD_S) :]
-    grows = float(last[-1] - last[len(last) // 2])
-    drift = max(abs(_drift(stairs.delay_s, k, level_s)) / d for k, d in enumerate(within))
-    naive_per_s = 1.0 / delays_s[0]
+def _response_checks(levels: Levels) -> list[Check]:
+    lone_s, within = levels.delays_s[0], [r for r in RATES_PER_S if r < OVERLOAD_PER_S]
     return [
         Check(
             name="response time of a lone tuple",
             paper="120 us",
-            here=f"{delays_s[0] * 1e6:.0f} us at 5,000 tuples/s",
-            holds=100e-6 <= delays_s[0] <= 200e-6,
+            here=f"{lone_s * 1e6:.0f} us at 5,000 tuples/s",
+            holds=100e-6 <= lone_s <= 200e-6,
         ),
         Check(
             name="the system endures far more than one tuple per lone response time",
             paper="35,000 instead of about 8,300 tuples/s",
-            here=f"{max(r for r in RATES_PER_S if r < OVERLOAD_PER_S):,.0f} within capacity,"
-            f" 1 / response time is {naive_per_s:,.0f}",
-            holds=delays_s[5] < 0.1 and naive_per_s < 15_000.0,
+            here=f"{max(within):,.0f} within capacity, 1 / response time is {1.0 / lone_s:,.0f}",
+            holds=levels.delays_s[5] < 0.1 and 1.0 / lone_s < 15_000.0,
         ),
-        Check(
-            name="on each level below 35,000 tuples/s the response time is higher but constant",
-            paper="jumps, then remains constant",
-            here=f"rises from {within[0] * 1e6:.0f} to {within[-1] * 1e6:.0f} us;"
-            f" drifts by at most {drift:.0%} inside a level",
-            holds=all(a < b for a, b in pairwise(within)) and drift < 0.25,
-        ),
-        Check(
-            name="above it the response time grows without end",
-            paper="goes up dramatically",
-            here=f"by {grows:.2f} s in half a level at 40,000 tuples/s",
-            holds=grows > 0.05 * level_s / 2.0,
-        ),
-        Check(
-            name="cost per tuple falls as the rate rises",
-            paper="decreases significantly at peaks",
-            here=f"{costs_s[0] * 1e6:.0f} us at 5,000/s, {costs_s[6] * 1e6:.0f} us at 35,000/s;"
-            f" correlation {follows:.2f} under bursts",
-            holds=costs_s[6] < 0.5 * costs_s[0] and follows < -0.5,
-        ),
+        _constant_within(levels, levels.delays_s[: len(within)]),
+        _growing_above(levels),
     ]
+
+
+def _constant_within(levels: Levels, within_s: list[float]) -> Check:
+    delay_s, level_s = levels.stairs.delay_s, levels.level_s
+    drift = max(abs(_drift(delay_s, k, level_s)) / d for k, d in enumerate(within_s))
+    return Check(
+        name="on each level below 35,000 tuples/s the response time is higher but constant",
+        paper="jumps, then remains constant",
+        here=f"rises from {within_s[0] * 1e6:.0f} to {within_s[-1] * 1e6:.0f} us;"
+        f" drifts by at most {drift:.0%} inside a level",
+        holds=all(a < b for a, b in pairwise(within_s)) and drift < 0.25,
+    )
+
+
+def _growing_above(levels: Levels) -> Check:
+    last = levels.stairs.delay_s[int((len(RATES_PER_S) - 1) * levels.level_s / PERIOD_S) :]
+    grows = float(last[-1] - last[len(last) // 2])
+    return Check(
+        name="above it the response time grows without end",
+        paper="goes up dramatically",
+        here=f"by {grows:.2f} s in half a level at 40,000 tuples/s",
+        holds=grows > 0.05 * levels.level_s / 2.0,
+    )
+
+
+def _falling_cost(costs_s: list[float], follows: float) -> Check:
+    return Check(
+        name="cost per tuple falls as the rate rises",
+        paper="decreases significantly at peaks",
+        here=f"{costs_s[0] * 1e6:.0f} us at 5,000/s, {costs_s[6] * 1e6:.0f} us at 35,000/s;"
+        f" correlation {follows:.2f} under bursts",
+        holds=costs_s[6] < 0.5 * costs_s[0] and follows < -0.5,
+    )
 
 
 def _drift(values: Floats, level: int, level_s: float) -> float:

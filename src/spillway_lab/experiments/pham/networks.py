@@ -12,7 +12,7 @@ from spillway.report import Table
 from spillway_lab.engine.networks import make_setting
 from spillway_lab.experiments.outcomes import Outcome
 from spillway_lab.experiments.pham.setting import ROW, SOURCE, TARGET_S, Spec, row, run
-from spillway_lab.experiments.pool import run_all
+from spillway_lab.experiments.pool import run_named
 from spillway_lab.experiments.report import Check, Experiment, Report, Setup
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ def _run_all(
     duration_s: float,
     rate_per_s: float,
 ) -> dict[str, Outcome]:
-    specs = [
-        Spec(
+    specs = {
+        law: Spec(
             law=law,
             network=network,
             arrivals="s-r",
@@ -51,8 +51,8 @@ def _run_all(
             rate_per_s=rate_per_s,
         )
         for law, settings in entries
-    ]
-    return {spec.law: o for spec, o in zip(specs, run_all(run, specs, setup.progress), strict=True)}
+    }
+    return run_named(run, specs, setup.progress)
 
 
 def complex_network(setup: Setup, duration_s: float = COMPLEX_S) -> Report:
@@ -98,10 +98,8 @@ def _complex_checks(runs: Mapping[str, Outcome]) -> list[Check]:
             paper="5 points more at H = 0.92",
             here=f"{more:.1f} points, {aurora.mean_violation_s:.2f} s average violation",
             holds=more > 0.0,
-            note=""
-            if more > 0.0
-            else "AURORA's loss depends on the trace alone; on this one the headroom is too high,"
-            " which shows in its violations.",
+            why_not="AURORA's loss depends on the trace alone; on this one the headroom is too"
+            " high, which shows in its violations.",
         )
     )
     return checks

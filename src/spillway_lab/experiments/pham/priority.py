@@ -11,13 +11,14 @@ import numpy as np
 from spillway.load import laws
 from spillway.pictures import label, panels, target_line
 from spillway.report import Table
-from spillway_lab.engine.engine import DelayOf, NetworkPlant
+from spillway_lab.engine.engine import NetworkPlant
 from spillway_lab.engine.networks import BATCH_PRICE, make_setting, qn_complex
 from spillway_lab.engine.operators import Node
 from spillway_lab.engine.run import simulate
+from spillway_lab.engine.settings import DelayOf
 from spillway_lab.experiments.outcomes import Floats, Outcome, outcome_of
 from spillway_lab.experiments.pham.setting import PERIOD_S, SOURCE, TARGET_S, Spec, plant_of
-from spillway_lab.experiments.pool import run_all
+from spillway_lab.experiments.pool import run_named
 from spillway_lab.experiments.report import Check, Experiment, Report, Setup
 
 if TYPE_CHECKING:
@@ -111,8 +112,8 @@ def _by_period(done_s: Floats, delays_s: Floats, duration_s: float) -> Floats:
 
 
 def priority(setup: Setup, duration_s: float = DURATION_S) -> Report:
-    specs = [Spec(law=law, seed=setup.seed, duration_s=duration_s) for law in READS]
-    runs = dict(zip(READS, run_all(run, specs, setup.progress), strict=True))
+    specs = {law: Spec(law=law, seed=setup.seed, duration_s=duration_s) for law in READS}
+    runs = run_named(run, specs, setup.progress)
     rows = [
         (
             law,

@@ -10,7 +10,7 @@ from spillway.workloads.curves import Seconds
 from spillway_lab.engine.engine import NetworkPlant
 from spillway_lab.engine.networks import Setting, make_setting
 from spillway_lab.engine.run import simulate
-from spillway_lab.engine.steps import NO_BACKGROUND, Steps
+from spillway_lab.engine.steps import Disturbances, Steps
 from spillway_lab.experiments.outcomes import Outcome, outcome_of
 from spillway_lab.experiments.spark_spec import SparkSpec, by_the_second
 from spillway_lab.experiments.traces import web_trace
@@ -70,7 +70,7 @@ def plant_of(spec: Spec, setting: Setting | None = None) -> NetworkPlant:
         target=Target(delay_s=TARGET_S),
         engine=setting.engine,
         delay=setting.delay,
-        background=taken if spec.background else NO_BACKGROUND,
+        disturbances=Disturbances(background=taken),
         seed=spec.seed,
     )
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from spillway.classes.capacity import Policy
 from spillway.classes.dilos import Dilos
 from spillway.classes.parts import spare_shared
 from spillway.classes.policies import fixed, make_policy
@@ -11,10 +12,11 @@ from spillway.load.laws import make
 from spillway.model import Target
 from spillway_lab.engine.class_networks import CLASSES, STREAMS, qn_a, qn_b
 from spillway_lab.engine.class_turns import ClassTurns
-from spillway_lab.engine.classes import ClassPlant, CommonManager, CommonPlant, ServiceClass
-from spillway_lab.engine.engine import Engine
+from spillway_lab.engine.classes import ClassPlant, ClassScheduling, ServiceClass
+from spillway_lab.engine.common_manager import CommonManager, CommonPlant
 from spillway_lab.engine.network import Network, Operator, Stream, chain, load_coefficient
 from spillway_lab.engine.run import Run, simulate_classes
+from spillway_lab.engine.settings import Engine
 
 GOLD = ServiceClass(priority=3, target=Target(delay_s=1.0))
 BRONZE = ServiceClass(priority=1, target=Target(delay_s=2.0))
@@ -34,10 +36,16 @@ def every(rate_per_s: float, duration_s: float = 30.0) -> np.ndarray:
     return np.arange(0.0, duration_s, 1.0 / rate_per_s)
 
 
-def plant(gold_per_s: float, bronze_per_s: float, **settings: object) -> ClassPlant:
+def plant(
+    gold_per_s: float,
+    bronze_per_s: float,
+    policy: Policy | None = None,
+    gold: ServiceClass = GOLD,
+) -> ClassPlant:
     arrivals = {"a": every(gold_per_s), "b": every(bronze_per_s)}
-    classes = {"gold": settings.pop("gold", GOLD), "bronze": BRONZE}
-    return ClassPlant(two_classes(), arrivals, classes, **settings)  # type: ignore[arg-type]
+    classes = {"gold": gold, "bronze": BRONZE}
+    scheduling = ClassScheduling(policy=policy)
+    return ClassPlant(two_classes(), arrivals, classes, scheduling=scheduling)
 
 
 def run(of: ClassPlant, law: str = "predictive", duration_s: float = 30.0) -> dict[str, Run]:
@@ -84,7 +92,7 @@ def test_a_lender_gets_its_share_back_when_its_load_rises() -> None:
         two_classes(),
         {"a": times_s, "b": every(400.0)},
         {"gold": GOLD, "bronze": BRONZE},
-        policy=Dilos(),
+        scheduling=ClassScheduling(policy=Dilos()),
     )
     run(made)
     lent = [quotas["gold"] for time_s, quotas in made.quota_history if 5.0 < time_s < 15.0]
@@ -179,7 +187,7 @@ def test_a_class_that_sheds_in_parts_spares_what_lower_classes_read() -> None:
             {"a": every(300.0), "b": every(300.0)},
             {"gold": GOLD, "bronze": BRONZE},
             engine=Engine(),
-            spare_shared=parts,
+            scheduling=ClassScheduling(spare_shared=parts),
         )
         runs = run(made)
         shed[parts] = {source.name: source.shed for source in made.inputs}
@@ -207,4 +215,4 @@ def test_a_class_without_priority_and_bad_numbers_are_refused() -> None:
     with pytest.raises(SpillwayError, match="lends"):
         ServiceClass(priority=1, target=Target(delay_s=1.0), lend=1.5)
     with pytest.raises(SpillwayError, match="control periods of a cycle"):
-        plant(1.0, 1.0, cycle_periods=0)
+        ClassScheduling(cycle_periods=0)

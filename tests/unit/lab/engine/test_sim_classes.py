@@ -8,10 +8,11 @@ import pytest
 from spillway.errors import SpillwayError
 from spillway.load.laws import make
 from spillway.model import Target
-from spillway_lab.engine.engine import Engine, NetworkPlant
+from spillway_lab.engine.engine import NetworkPlant
 from spillway_lab.engine.network import Network, Operator, Stream, chain
 from spillway_lab.engine.run import simulate, simulate_classes
-from spillway_lab.engine.scheduling import RoundRobin, Scheduler, Turn
+from spillway_lab.engine.scheduling import RoundRobin, Turn
+from spillway_lab.engine.settings import Engine
 
 
 class ClassShares(RoundRobin):
@@ -49,12 +50,10 @@ def two_classes() -> Network:
     )
 
 
-def plant(scheduler: Scheduler | None = None) -> NetworkPlant:
+def plant(engine: Engine | None = None) -> NetworkPlant:
     times_s = np.arange(0.0, 60.0, 1.0 / 150.0)  # 0.9 of the machine for each class
     targets = {"gold": Target(delay_s=1.0), "bronze": Target(delay_s=2.0)}
-    return NetworkPlant(
-        two_classes(), {"a": times_s, "b": times_s}, target=targets, scheduler=scheduler
-    )
+    return NetworkPlant(two_classes(), {"a": times_s, "b": times_s}, target=targets, engine=engine)
 
 
 def test_each_class_has_its_own_target_and_its_own_load_manager() -> None:
@@ -67,8 +66,8 @@ def test_each_class_has_its_own_target_and_its_own_load_manager() -> None:
 
 def test_a_scheduler_gives_classes_their_shares() -> None:
     managers = {name: make("none") for name in ("gold", "bronze")}
-    scheduler = ClassShares({"gold": 3.0, "bronze": 1.0})
-    runs = simulate_classes(plant(scheduler), managers, 60.0, 0.5)
+    engine = Engine(scheduler=lambda: ClassShares({"gold": 3.0, "bronze": 1.0}))
+    runs = simulate_classes(plant(engine), managers, 60.0, 0.5)
     kept = {name: found.completed[60:].sum() for name, found in runs.items()}
     assert kept["gold"] / kept["bronze"] == pytest.approx(3.0, rel=0.02)
 

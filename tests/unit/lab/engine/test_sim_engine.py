@@ -6,12 +6,13 @@ import pytest
 from spillway.errors import SpillwayError
 from spillway.load.laws import make
 from spillway.model import Decision, KeepFraction, KeepOfBacklog, Target
-from spillway_lab.engine.engine import Engine, NetworkPlant
+from spillway_lab.engine.engine import NetworkPlant
 from spillway_lab.engine.network import Network, Operator, RangeWindow, Stream, chain
 from spillway_lab.engine.networks import make_setting
 from spillway_lab.engine.run import Run, simulate
+from spillway_lab.engine.settings import Engine
 from spillway_lab.engine.statistics import Floats
-from spillway_lab.engine.steps import Steps
+from spillway_lab.engine.steps import Disturbances, Steps
 
 TWO_SECONDS = Target(delay_s=2.0)
 
@@ -128,7 +129,7 @@ def test_a_background_job_takes_capacity_away() -> None:
         Network(operators=chain([5e-3])),
         even(150.0, 10.0),
         target=TWO_SECONDS,
-        background=background,
+        disturbances=Disturbances(background=background),
     )
     run = simulate(plant, make("none"), 10.0, 1.0)
     assert run.delay_s[4] < 0.05
@@ -138,7 +139,10 @@ def test_a_background_job_takes_capacity_away() -> None:
 def test_a_cost_trace_changes_the_measured_cost() -> None:
     trace = Steps(times_s=[5.0], values=[3.0])
     plant = NetworkPlant(
-        Network(operators=chain([1e-3])), even(100.0, 10.0), target=TWO_SECONDS, cost_trace=trace
+        Network(operators=chain([1e-3])),
+        even(100.0, 10.0),
+        target=TWO_SECONDS,
+        disturbances=Disturbances(cost_factor=trace),
     )
     run = simulate(plant, make("none"), 10.0, 1.0)
     assert run.cost_s[3] == pytest.approx(1e-3)

@@ -8,7 +8,7 @@ from spillway.model import Target
 from spillway_lab.engine.microbatch import MicroBatchPlant, Query
 from spillway_lab.engine.run import Run, simulate, simulate_classes
 from spillway_lab.engine.statistics import Floats
-from spillway_lab.engine.steps import Steps
+from spillway_lab.engine.steps import Disturbances, Steps
 
 TWO_SECONDS = Target(delay_s=2.0)
 LINEAR = BatchCost(fixed_s=0.25, kept_s=1e-3)
@@ -94,7 +94,10 @@ def test_several_queries_share_the_cores() -> None:
 def test_a_background_job_slows_batches_down() -> None:
     background = Steps(times_s=[30.0], values=[0.5], before=0.0)
     plant = MicroBatchPlant(
-        Query(cost=LINEAR), even(300.0, 60.0), target=TWO_SECONDS, background=background
+        Query(cost=LINEAR),
+        even(300.0, 60.0),
+        target=TWO_SECONDS,
+        disturbances=Disturbances(background=background),
     )
     slowed = simulate(plant, make("none"), 60.0, 1.0)
     assert np.nanmean(slowed.delay_s[45:]) > 2.0 * np.nanmean(slowed.delay_s[10:30])

@@ -5,9 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from spillway.errors import SpillwayError
 from spillway_lab.experiments.dilos.congestion import SHARED, congestion
-from spillway_lab.experiments.dilos.robustness import lend_cap
+from spillway_lab.experiments.dilos.real import lend_cap
 from spillway_lab.experiments.dilos.setting import (
     CLASS_3_PER_S,
     MODES,
@@ -17,9 +16,8 @@ from spillway_lab.experiments.dilos.setting import (
     network_of,
     rates_of,
     run,
-    runner_on,
 )
-from spillway_lab.experiments.registry import find
+from spillway_lab.experiments.registry import EXPERIMENTS
 from spillway_lab.experiments.report import Setup
 
 NAMES = ("dilos-advantages", "dilos-pareto", "dilos-real", "dilos-cycle", "dilos-congestion")
@@ -27,7 +25,7 @@ NAMES = ("dilos-advantages", "dilos-pareto", "dilos-real", "dilos-cycle", "dilos
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_experiments_are_registered(name: str) -> None:
-    assert find(name).plants[0] == "sim"
+    assert EXPERIMENTS.find(name).plants[0] == "sim"
 
 
 def test_dilos_sheds_only_from_class_3_and_less_than_separate_managers_do() -> None:
@@ -81,8 +79,3 @@ def test_what_class_3_can_share_arrives_at_class_3s_rate_in_both_networks() -> N
 def test_a_class_caps_its_lending_at_what_its_busiest_cycle_leaves() -> None:
     cap = lend_cap(Spec(mode="dilos", arrivals="sd-r", duration_s=12.0))
     assert 0.0 <= cap < 1.0
-
-
-def test_an_unknown_plant_is_refused() -> None:
-    with pytest.raises(SpillwayError, match="these runs exist on sim"):
-        runner_on("moon")  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ import pytest
 
 from spillway.load import laws
 from spillway_lab.experiments import managers
-from spillway_lab.experiments.ctrl import longterm, model
+from spillway_lab.experiments.ctrl import identification, longterm
 from spillway_lab.experiments.ctrl.setting import Spec, run
 from spillway_lab.experiments.managers import Score, best_law, best_paper_law
 from spillway_lab.experiments.outcomes import Outcome, numbers, ratio
@@ -66,7 +66,7 @@ def test_checks_do_not_hold_when_baseline_violates_less_than_ctrl() -> None:
     baseline = checks["web: BASELINE accumulates many times CTRL's delay violations"]
     aurora = checks["web: AURORA accumulates many times CTRL's delay violations"]
     assert not baseline.holds
-    assert baseline.note
+    assert baseline.remark == longterm.BASELINE_NOTE
     assert aurora.holds
     assert aurora.here == "9.00 times"
 
@@ -77,7 +77,7 @@ def test_the_model_of_equation_2_recovers_the_headroom_it_was_made_with() -> Non
     made = outcome(
         (0.005 / 0.93 * (before + 1.0)).tolist(), queued_tuples=queue, cost_s=0.005 + 0 * queue
     )
-    errors = {h: model.error_s(made, h) for h in model.HEADROOMS}
+    errors = {h: identification.error_s(made, h) for h in identification.HEADROOMS}
     assert min(errors, key=lambda h: errors[h]) == 0.93
 
 
@@ -93,8 +93,8 @@ def test_returning_to_the_target_is_judged_on_the_last_half() -> None:
     assert not environment._environment_checks(runs, after, "sim")[1].holds
     after["ctrl"] = 2.0
     on_spark = environment._environment_checks(runs, after, "spark")[0]
-    assert on_spark.note == environment.COST_HOLDS_THE_JOB
-    assert environment._environment_checks(runs, after, "sim")[0].note == ""
+    assert on_spark.remark == environment.COST_HOLDS_THE_JOB
+    assert environment._environment_checks(runs, after, "sim")[0].remark == ""
 
 
 def test_a_level_without_any_output_is_not_held() -> None:

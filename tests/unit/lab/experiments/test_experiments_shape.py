@@ -1,40 +1,36 @@
 """Every paper experiment, shortened: the JSON has its shape, tables and pictures can be made."""
 
 import json
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
 
 from spillway.load import laws
 from spillway.workloads import named
-from spillway_lab.experiments import dissp, managers, pool
-from spillway_lab.experiments.ctrl import longterm, model, sweeps
-from spillway_lab.experiments.pham import cost, environment, headroom, networks, priority, worst
+from spillway_lab.experiments import managers, pool
+from spillway_lab.experiments.ctrl import longterm
+from spillway_lab.experiments.registry import EXPERIMENTS
 from spillway_lab.experiments.report import Report, Setup
 
-Runner = Callable[[Setup], Report]
-
-SHORT: dict[str, Runner] = {
-    "ctrl-identification": partial(model.identification, duration_s=20.0),
-    "ctrl-openloop": partial(model.openloop, duration_s=20.0),
-    "ctrl-longterm": partial(longterm.longterm, duration_s=30.0),
-    "ctrl-transient": partial(longterm.transient, duration_s=30.0),
-    "ctrl-headroom": partial(sweeps.headroom, duration_s=20.0),
-    "ctrl-burstiness": partial(sweeps.burstiness, duration_s=20.0),
-    "ctrl-target": partial(sweeps.target, duration_s=30.0),
-    "ctrl-period": partial(sweeps.period, duration_s=16.0),
-    "dissp-uncontrolled": partial(dissp.uncontrolled, duration_s=12.0),
-    "dissp-cdf": partial(dissp.cdf, duration_s=12.0),
-    "pham-headroom": partial(headroom.headroom, duration_s=20.0),
-    "pham-ideal": partial(headroom.ideal, duration_s=20.0),
-    "pham-cost": partial(cost.cost, level_s=0.4),
-    "pham-environment": partial(environment.environment, duration_s=40.0),
-    "pham-period": partial(environment.period, duration_s=30.0),
-    "pham-priority": partial(priority.priority, duration_s=12.0),
-    "pham-worst": partial(worst.worst, duration_s=60.0),
-    "pham-long": partial(networks.long_queries, duration_s=6.0),
+SHORT: dict[str, dict[str, float]] = {
+    "ctrl-identification": {"duration_s": 20.0},
+    "ctrl-openloop": {"duration_s": 20.0},
+    "ctrl-longterm": {"duration_s": 30.0},
+    "ctrl-transient": {"duration_s": 30.0},
+    "ctrl-headroom": {"duration_s": 20.0},
+    "ctrl-burstiness": {"duration_s": 20.0},
+    "ctrl-target": {"duration_s": 30.0},
+    "ctrl-period": {"duration_s": 16.0},
+    "dissp-uncontrolled": {"duration_s": 12.0},
+    "dissp-cdf": {"duration_s": 12.0},
+    "pham-headroom": {"duration_s": 20.0},
+    "pham-ideal": {"duration_s": 20.0},
+    "pham-cost": {"level_s": 0.4},
+    "pham-environment": {"duration_s": 40.0},
+    "pham-period": {"duration_s": 30.0},
+    "pham-priority": {"duration_s": 12.0},
+    "pham-worst": {"duration_s": 60.0},
+    "pham-long": {"duration_s": 6.0},
 }
 
 
@@ -45,7 +41,7 @@ def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", SHORT)
 def test_a_shortened_experiment_gives_json_tables_and_pictures(name: str) -> None:
-    report = SHORT[name](Setup(seed=3))
+    report = EXPERIMENTS.find(name).run(Setup(seed=3), **SHORT[name])
     assert report.experiment == name
     assert_whole(report)
 

@@ -6,8 +6,7 @@ import pytest
 from spillway.cluster.actions import StopNode
 from spillway.cluster.scaling.policy import ScalingSettings
 from spillway.cluster.scaling.sarsa_table import Learning
-from spillway_lab.experiments.fugu_beyond import HOLD_S, decisions_per_step, step_workload
-from spillway_lab.experiments.fugu_market import (
+from spillway_lab.experiments.fugu.market import (
     MINUTES,
     SECTORS,
     generated_bars,
@@ -15,7 +14,8 @@ from spillway_lab.experiments.fugu_market import (
     recorded_bars,
     recording,
 )
-from spillway_lab.experiments.fugu_runs import POLICIES, scaler_of
+from spillway_lab.experiments.fugu.runs import POLICIES, scaler_of
+from spillway_lab.experiments.fugu.steps import HOLD_S, decisions_per_step, step_workload
 from spillway_lab.simulated_cluster.cluster import SimCluster
 from spillway_lab.simulated_cluster.run import run_scaling
 from spillway_lab.simulated_cluster.workload import ClusterWorkload

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from spillway.cluster.migration.handoff import Migrated, Produced, Stream
 from spillway.cluster.migration.reference import Row
-from spillway_lab.experiments.unimico_queries import TICKS_PER_S, PaperQuery
+from spillway_lab.experiments.unimico.queries import TICKS_PER_S, PaperQuery
 from spillway_lab.simulated_cluster.moves import PauseAndReplay
 
 Floats = npt.NDArray[np.float64]

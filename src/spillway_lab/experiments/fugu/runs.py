@@ -1,8 +1,6 @@
-"""Policies by name, and many scaling runs at once."""
+"""Policies by name, and one scaling run each on a market day."""
 
-import os
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from spillway.cluster.scaling.control import Control
@@ -14,8 +12,7 @@ from spillway.cluster.scaling.sarsa import Sarsa
 from spillway.cluster.scaling.sarsa_table import Learning
 from spillway.cluster.scaling.scaler import Scaler
 from spillway.cluster.scaling.true_rate import TrueRate
-from spillway.report import Progress
-from spillway_lab.experiments.fugu_market import market_workload
+from spillway_lab.experiments.fugu.market import market_workload
 from spillway_lab.simulated_cluster.run import ScalingRun, run_scaling
 
 POLICIES: Mapping[str, Callable[[ScalingSettings, Learning], ScalingPolicy]] = {
@@ -40,6 +37,9 @@ class Job:
     day: str = "day1"
     seed: int = 1
 
+    def __str__(self) -> str:
+        return f"{self.policy}, {self.day}"
+
 
 def scaler_of(policy: str, settings: ScalingSettings, learning: Learning) -> Scaler:
     """The paper's policies as published, ours with memory of what did not help."""
@@ -52,11 +52,10 @@ def run_job(job: Job) -> ScalingRun:
     return run_scaling(workload, scaler_of(job.policy, job.settings, job.learning))
 
 
-def run_all(jobs: Sequence[Job], progress: Progress) -> list[ScalingRun]:
-    """All jobs, in order, on as many processes as there are cores."""
-    found: list[ScalingRun] = []
-    with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
-        for job, run in zip(jobs, pool.map(run_job, jobs), strict=True):
-            found.append(run)
-            progress(f"{job.policy}, {job.day}", len(found) / len(jobs))
-    return found
+FIGURES = ("avg util", "delay p50 [s]", "p90", "moves", "host hours", "helped")
+
+
+def figures_of(run: ScalingRun) -> tuple[float, ...]:
+    found = run.summary()
+    keys = ("utilisation_mean", "delay_p50_s", "delay_p90_s", "moves", "host_hours")
+    return (*(found[key] for key in keys), found["helped_fraction"])

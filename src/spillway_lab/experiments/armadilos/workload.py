@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from spillway_lab.experiments.armadilos_classes import CLASSES
+from spillway_lab.experiments.armadilos.classes import CLASSES
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from spillway.cluster.actions import ClusterAction, MoveQuery, SetQuota, StartNode, StopNode
-from spillway_lab.experiments.armadilos_classes import CLASSES
-from spillway_lab.experiments.armadilos_workload import Day
+from spillway_lab.experiments.armadilos.classes import CLASSES
+from spillway_lab.experiments.armadilos.workload import Day
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

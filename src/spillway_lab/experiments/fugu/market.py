@@ -5,7 +5,6 @@ named by SPILLWAY_SHARED). Symbols are dealt out to 12 sectors by a checksum of 
 of 510 minutes is played in one hour.
 """
 
-import os
 from functools import cache
 from pathlib import Path
 from zlib import crc32
@@ -14,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spillway.workloads.bursts import fractional_correlation, gaussian_with
+from spillway_lab.experiments.traces import shared_folder
 from spillway_lab.simulated_cluster.workload import ClusterWorkload, sector_queries
 
 SECTORS = 12
@@ -59,10 +59,9 @@ def day_bars(day: str, rng: np.random.Generator) -> Floats:
 
 
 def recording() -> Path | None:
-    named = os.environ.get("SPILLWAY_SHARED")
-    shared = Path(named) if named else Path(__file__).resolve().parents[4] / "shared"
-    path = shared / "traces" / BARS
-    return path if path.is_file() else None
+    folder = shared_folder()
+    path = None if folder is None else folder / "traces" / BARS
+    return path if path is not None and path.is_file() else None
 
 
 @cache

@@ -1,8 +1,7 @@
-"""UniMiCo: queries that move without their state (thesis section 7.3, figures 37 to 42)."""
+"""unimico-q1, -q2, -q3: queries that move without their state (thesis 7.3, figures 37 to 42)."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,14 +10,12 @@ from spillway.cluster.migration.handoff import Migrated, in_order, migrate, run
 from spillway.cluster.migration.reference import Row
 from spillway.report import Table
 from spillway_lab.experiments.report import Check, Experiment, Report, Setup
-from spillway_lab.experiments.unimico_nodes import ASKED_S, Responses, draw_stream, measure
-from spillway_lab.experiments.unimico_queries import QUERIES, PaperQuery, thesis_rule
-from spillway_lab.workloads.migration_cases import SHAPES, judge, random_case
+from spillway_lab.experiments.unimico.nodes import ASKED_S, Responses, draw_stream, measure
+from spillway_lab.experiments.unimico.queries import QUERIES, PaperQuery, thesis_rule
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-CASES = 10_000
 SHOWN_ROWS = 4  # on each side of the hand-over, as in the figures
 
 
@@ -55,86 +52,52 @@ def run_query(paper: PaperQuery, setup: Setup) -> Report:
     )
 
 
-def run_exact(setup: Setup) -> Report:
-    """Random windows, slides, rates, moments: 10,000 hand-offs."""
-    rng = np.random.default_rng(setup.seed)
-    tally: dict[str, Counter[str]] = {shape: Counter() for shape in SHAPES}
-    done = 0
-    while done < CASES:
-        case = random_case(rng)
-        verdict = judge(case)
-        if not verdict.handed_over:  # the input ended before the destination could count it
-            continue
-        done += 1
-        tally[case.shape].update(
-            cases=1, exact=verdict.exact, ordered=verdict.ordered, both=verdict.both_sides
-        )
-        if done % 100 == 0:
-            setup.progress("hand-offs", done / CASES)
-    total: Counter[str] = sum(tally.values(), Counter())
-    rows = [
-        (shape, *(t[k] for k in ("cases", "exact", "both", "ordered")))
-        for shape, t in (*tally.items(), ("all", total))
-    ]
-    columns = ("query", "hand-offs", "exact", "output on both nodes", "same list when appended")
-    return Report(
-        experiment="unimico-exact",
-        setup=setup,
-        results={shape: dict(t) for shape, t in (*tally.items(), ("all", total))},
-        checks=[
-            Check(
-                name="output with migration equals output without",
-                paper="exactly the same (3 queries)",
-                here=f"{total['exact']} of {total['cases']} hand-offs, tuple for tuple",
-                holds=total["exact"] == total["cases"],
-            )
-        ],
-        tables=[Table(title="random hand-offs", columns=columns, rows=rows)],
-    )
-
-
 def _checks(
     paper: PaperQuery, exact: bool, moved: Migrated, responses: Responses, thesis: int | None
 ) -> list[Check]:
-    means = responses.means_ms()
-    change = means["UniMiCo"] / means["no migration"] - 1.0
-    printed = paper.with_ms / paper.without_ms - 1.0
-    checks = [
+    pause_ms, unimico_ms = (responses.worst_ms(way) for way in ("pause and replay", "UniMiCo"))
+    return [
         Check(
             name=f"no tuple lost, added or changed (fig. {paper.figures[0]})",
             paper="identical",
             here="identical" if exact else "different",
             holds=exact and bool(moved.destination),
         ),
-        Check(
-            name=f"response time unchanged (fig. {paper.figures[1]})",
-            paper=f"mean {paper.without_ms:g} -> {paper.with_ms:g} ms ({printed:+.1%})",
-            here=f"mean {means['no migration']:.3f} -> {means['UniMiCo']:.3f} ms ({change:+.1%})",
-            holds=abs(change) <= 0.05,
-            note="service times are set so that the mean without migration is the thesis's; a tuple"
-            " costs the same on both nodes, so the change is the move's alone",
-        ),
+        _same_response(paper, responses),
         Check(
             name="pausing to move the state is noticed",
             paper="-",
-            here=f"largest response {responses.worst_ms('pause and replay'):.0f} ms,"
-            f" UniMiCo {responses.worst_ms('UniMiCo'):.0f} ms",
-            holds=responses.worst_ms("pause and replay") > 2 * responses.worst_ms("UniMiCo"),
+            here=f"largest response {pause_ms:.0f} ms, UniMiCo {unimico_ms:.0f} ms",
+            holds=pause_ms > 2 * unimico_ms,
         ),
+        *([] if thesis is None else [_thesis_rule(thesis)]),
     ]
-    if thesis is not None:
-        checks.append(
-            Check(
-                name="start measured at the controlling window (7.2.4)",
-                paper="exact",
-                here=f"{thesis} result rows wrong or missing by that rule",
-                holds=thesis == 0,
-                note="pairs whose earlier tuple passed before the destination connected are missing"
-                " from its count; the thesis's data pairs equal timestamps and cannot show it. We"
-                " wait one join window longer, so the hand-over comes 10 s later",
-            )
-        )
-    return checks
+
+
+def _same_response(paper: PaperQuery, responses: Responses) -> Check:
+    means = responses.means_ms()
+    change = means["UniMiCo"] / means["no migration"] - 1.0
+    printed = paper.with_ms / paper.without_ms - 1.0
+    return Check(
+        name=f"response time unchanged (fig. {paper.figures[1]})",
+        paper=f"mean {paper.without_ms:g} -> {paper.with_ms:g} ms ({printed:+.1%})",
+        here=f"mean {means['no migration']:.3f} -> {means['UniMiCo']:.3f} ms ({change:+.1%})",
+        holds=abs(change) <= 0.05,
+        note="service times are set so that the mean without migration is the thesis's; a tuple"
+        " costs the same on both nodes, so the change is the move's alone",
+    )
+
+
+def _thesis_rule(wrong_rows: int) -> Check:
+    return Check(
+        name="start measured at the controlling window (7.2.4)",
+        paper="exact",
+        here=f"{wrong_rows} result rows wrong or missing by that rule",
+        holds=wrong_rows == 0,
+        note="pairs whose earlier tuple passed before the destination connected are missing"
+        " from its count; the thesis's data pairs equal timestamps and cannot show it. We"
+        " wait one join window longer, so the hand-over comes 10 s later",
+    )
 
 
 def _rows_table(paper: PaperQuery, moved: Migrated, expected: list[Row]) -> Table:
@@ -196,12 +159,4 @@ def _experiment(paper: PaperQuery) -> Experiment:
     )
 
 
-EXPERIMENTS = (
-    *(_experiment(paper) for paper in QUERIES),
-    Experiment(
-        name="unimico-exact",
-        title="10,000 random hand-offs: is the output the same, tuple for tuple?",
-        source="DILoS thesis, section 7.2",
-        run=run_exact,
-    ),
-)
+EXPERIMENTS = tuple(_experiment(paper) for paper in QUERIES)

@@ -16,3 +16,4 @@ CLASSES = (
     ServiceClass(name="silver", priority=3, target_delay_s=0.4, share=0.3),
     ServiceClass(name="bronze", priority=1, target_delay_s=0.5, share=0.5),
 )
+CLASS_NAMES = tuple(c.name for c in CLASSES)

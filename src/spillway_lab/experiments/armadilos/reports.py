@@ -13,8 +13,8 @@ from spillway.cluster.views import (
     QueryView,
     Resources,
 )
-from spillway_lab.experiments.armadilos_classes import CLASSES
-from spillway_lab.experiments.armadilos_cluster import Cluster, Floats
+from spillway_lab.experiments.armadilos.classes import CLASSES
+from spillway_lab.experiments.armadilos.cluster import Cluster, Floats
 
 NODE = Resources(cpu_cores=1.0, memory_mb=1e6, network_mb_per_s=1e6)
 
