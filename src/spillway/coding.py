@@ -10,12 +10,9 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-Model = TypeVar("Model", bound="DataclassInstance")
+Model = TypeVar("Model")  # a dataclass
 
 
 def to_json(kind: type[Model], value: Model) -> dict[str, Any]:
@@ -29,7 +26,7 @@ def from_json(kind: type[Model], value: Mapping[str, Any]) -> Model:
 
 
 @cache
-def _hints(kind: "type[DataclassInstance]") -> Mapping[str, Any]:
+def _hints(kind: type[Any]) -> Mapping[str, Any]:
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in fields(kind) if field.init}
 
@@ -61,7 +58,7 @@ def _rich(hint: Any, value: Any) -> Any:
     return value
 
 
-def _tagged(classes: "list[type[DataclassInstance]]", value: Mapping[str, Any]) -> Any:
+def _tagged(classes: list[type[Any]], value: Mapping[str, Any]) -> Any:
     [(tag, inner)] = value.items()
     kind = next((kind for kind in classes if _tag(kind) == tag), None)
     if kind is None:
@@ -77,7 +74,7 @@ def _members(hint: Any) -> tuple[Any, ...]:
     return tuple(m for m in get_args(hint) if m is not NoneType) if union else (hint,)
 
 
-def _classes(hint: Any) -> "list[type[DataclassInstance]]":
+def _classes(hint: Any) -> list[type[Any]]:
     return [m for m in _members(hint) if isinstance(m, type) and is_dataclass(m)]
 
 

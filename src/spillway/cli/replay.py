@@ -1,13 +1,16 @@
 """`spillway replay`: a recorded run, decided again by another load manager."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from spillway.cli.screen import console, print_json, print_table
 from spillway.errors import SpillwayError
 from spillway.report import Table
+
+if TYPE_CHECKING:
+    from spillway.hosts.virtual.replay import QueryReplay
 
 
 def replay(
@@ -26,37 +29,29 @@ def replay(
     from spillway.model import Decided
 
     settings = laws.checked(manager, _settings(setting or []))
-    started: dict[str, Any] = {}
-    decided = []
-    for entry in read_journal(journal):
-        if isinstance(entry, Decided):
-            decided.append(entry)
-        elif isinstance(entry, Event) and entry.kind == "started":
-            started = dict(entry.fields)
-    found = replayed(decided, manager, settings, started)
-    rows = [
-        (
-            one.query,
-            one.class_name,
-            str(one.target),
-            one.offered_tuples,
-            one.recorded_delay_s,
-            one.delay_s,
-            one.recorded_kept_ratio,
-            one.kept_ratio,
-        )
-        for one in found
-    ]
-    names = (
-        *("query", "class", "target", "offered_tuples", "recorded_delay_s", "delay_s"),
-        *("recorded_kept_ratio", "kept_ratio"),
-    )
+    entries = list(read_journal(journal))
+    begins = [e.fields for e in entries if isinstance(e, Event) and e.kind == "started"]
+    decided = [entry for entry in entries if isinstance(entry, Decided)]
+    found = [_row(one) for one in replayed(decided, manager, settings, (begins or [{}])[-1])]
     if as_json:
-        results = [dict(zip(names, row, strict=True)) for row in rows]
-        print_json({"manager": manager, "results": results})
+        print_json({"manager": manager, "results": found})
         return
-    print_table(Table(title=f"{journal} under {manager}", columns=names, rows=rows))
+    columns, rows = list(found[0]), [list(row.values()) for row in found]
+    print_table(Table(title=f"{journal} under {manager}", columns=columns, rows=rows))
     console.print("recorded: as it was; the others: as it would have been", highlight=False)
+
+
+def _row(one: "QueryReplay") -> dict[str, object]:
+    return {
+        "query": one.query,
+        "class": one.class_name,
+        "target": str(one.target),
+        "offered_tuples": one.offered_tuples,
+        "recorded_delay_s": one.recorded_delay_s,
+        "delay_s": one.delay_s,
+        "recorded_kept_ratio": one.recorded_kept_ratio,
+        "kept_ratio": one.kept_ratio,
+    }
 
 
 def _settings(given: list[str]) -> dict[str, object]:

@@ -28,7 +28,7 @@ def test_a_good_flow_is_read_with_its_defaults(tmp_path: Path) -> None:
     flow = load_flow(flow_file(tmp_path, GOOD))
     assert flow.classes["gold"].manager == "predictive"
     assert flow.queries["all_ticks"].class_name == "gold"
-    assert flow.spark.master == "local[2,4]"
+    assert flow.spark.master == "local[*,4]"
 
 
 @pytest.mark.parametrize(

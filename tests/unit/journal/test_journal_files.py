@@ -8,7 +8,7 @@ import pytest
 from spillway.errors import SpillwayError
 from spillway.journal.entries import Event
 from spillway.journal.files import FileJournal, read_journal
-from spillway.model import Decision, KeepFraction, KeepOfBacklog, Measurement
+from spillway.model import Decided, Decision, KeepFraction, KeepOfBacklog, Measurement
 
 Measure = Callable[..., Measurement]
 

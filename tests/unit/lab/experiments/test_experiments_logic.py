@@ -8,7 +8,7 @@ import pytest
 from spillway.load import laws
 from spillway_lab.experiments import managers
 from spillway_lab.experiments.ctrl import identification, longterm
-from spillway_lab.experiments.ctrl.setting import Spec, run
+from spillway_lab.experiments.ctrl.setting import BASELINE_NOTE, Spec, run
 from spillway_lab.experiments.managers import Score, best_law, best_paper_law
 from spillway_lab.experiments.outcomes import Outcome, numbers, ratio
 from spillway_lab.experiments.pham import environment, worst
@@ -66,7 +66,7 @@ def test_checks_do_not_hold_when_baseline_violates_less_than_ctrl() -> None:
     baseline = checks["web: BASELINE accumulates many times CTRL's delay violations"]
     aurora = checks["web: AURORA accumulates many times CTRL's delay violations"]
     assert not baseline.holds
-    assert baseline.remark == longterm.BASELINE_NOTE
+    assert baseline.remark == BASELINE_NOTE
     assert aurora.holds
     assert aurora.here == "9.00 times"
 
