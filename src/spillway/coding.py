@@ -8,11 +8,11 @@ outlive a change of the model. Where several dataclasses are possible the value 
 import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from functools import cache
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 Model = TypeVar("Model")  # a dataclass
+_known: dict[Any, Mapping[str, Any]] = {}
 
 
 def to_json(kind: type[Model], value: Model) -> dict[str, Any]:
@@ -25,10 +25,11 @@ def from_json(kind: type[Model], value: Mapping[str, Any]) -> Model:
     return kind(**{k: _rich(hints[k], v) for k, v in value.items() if k in hints})
 
 
-@cache
-def _hints(kind: type[Any]) -> Mapping[str, Any]:
-    hints = get_type_hints(kind)
-    return {field.name: hints[field.name] for field in fields(kind) if field.init}
+def _hints(kind: Any) -> Mapping[str, Any]:
+    if kind not in _known:
+        hints = get_type_hints(kind)
+        _known[kind] = {field.name: hints[field.name] for field in fields(kind) if field.init}
+    return _known[kind]
 
 
 def _plain(hint: Any, value: Any) -> Any:

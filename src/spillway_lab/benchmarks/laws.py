@@ -129,7 +129,7 @@ def calibrated(case: Case, spark: SparkSession, known: Prices, seconds: float) -
     """o, c and s by batches of fixed size: few tuples, many tuples, many scanned for few kept."""
     few, many = (max(10_000, round((t - known.fixed_s) / known.kept_s)) for t in BATCH_S)
     points: list[tuple[int, int, float]] = []
-    rates = dict.fromkeys(case.queries, 20.0 * many)
+    rates = dict.fromkeys(case.queries, min(9e7, 6.0 * many))
     shapes: list[dict[str, object]] = [
         {"max_batch": few, "first_batch": few},
         {"max_batch": many, "first_batch": many},
