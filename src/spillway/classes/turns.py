@@ -25,8 +25,8 @@ class Turns:
     """Grants slots by class quota; inside a class the highest output rate goes first.
 
     A query that has waited longer than `patience_s` overtakes faster ones of its class, so that
-    none starves. The last slot is for the class `first` alone: a batch cannot be interrupted, so
-    the highest class would otherwise have to wait for the end of a long one.
+    none starves. The last slot of several is for the class `first` alone: a batch cannot be
+    interrupted, so the highest class would otherwise have to wait for the end of a long one.
 
     Idle time goes to whoever asks, unless `lends` is off: then a class uses no more than its quota
     of the machine (the slots that are open to all), and what it leaves stays unused.
@@ -81,11 +81,13 @@ class Turns:
         self, query: str, class_name: str, output_rate: float, now_s: float, from_s: float = 0.0
     ) -> None:
         """Wait in line. Whoever is granted a slot is no longer asking."""
+        # Nobody has waited since a moment that a clock set back now calls the future.
+        self._since_s[query] = min(now_s, self._since_s.get(query, now_s))
         self._asking[query] = Asking(
             query=query,
             class_name=class_name,
             output_rate=output_rate,
-            since_s=self._since_s.setdefault(query, now_s),
+            since_s=self._since_s[query],
             from_s=from_s,
         )
 
@@ -98,7 +100,8 @@ class Turns:
         class_name = self._running.pop(query, None)
         if class_name is not None:
             self._scheduler.charge(class_name, busy_s)
-            self._allowed_s[class_name] -= busy_s
+            if not self.lends:  # what was borrowed is not asked back
+                self._allowed_s[class_name] -= busy_s
 
     def leave(self, query: str) -> None:
         """It is gone: whatever it held or waited for is free."""
@@ -132,22 +135,26 @@ class Turns:
             asking = {name for name in asking if self._allowed_s[name] > 0.0}
         if free <= 0:
             return set()
-        if self.first is None:
+        if self.first is None or self._open_slots == self.slots:
             return asking
         others = [name for name in self._running.values() if name != self.first]
-        if len(others) >= self.slots - 1:
+        if len(others) >= self._open_slots:
             return asking & {self.first}
-        if sum(name not in self.spared for name in others) >= self.slots - 1 - self.withheld:
+        if sum(name not in self.spared for name in others) >= self._open_slots - self.withheld:
             return asking & {self.first, *self.spared}
         return asking
+
+    @property
+    def _open_slots(self) -> int:
+        """Open to all classes: without the highest one's own, unless there is only one."""
+        return self.slots - (self.first is not None and self.slots > 1)
 
     def _allow(self, now_s: float) -> None:
         """Every class earns its quota of the machine; it saves up no more than a second's worth."""
         elapsed_s, self._allowed_at_s = now_s - self._allowed_at_s, now_s
-        machine = self.slots - (self.first is not None)
         for name, quota in self.quotas.items():
-            earned_s = self._allowed_s[name] + quota * machine * max(0.0, elapsed_s)
-            self._allowed_s[name] = min(earned_s, quota * machine)
+            earned_s = self._allowed_s[name] + quota * self._open_slots * max(0.0, elapsed_s)
+            self._allowed_s[name] = min(earned_s, quota * self._open_slots)
 
     def _next_of(self, class_name: str, now_s: float) -> str:
         def rank(asking: Asking) -> tuple[bool, float, str]:
