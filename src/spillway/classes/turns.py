@@ -18,7 +18,12 @@ class Asking:
     class_name: str
     output_rate: float  # tuples kept per second of batch time
     since_s: float
+    asked_s: float
     from_s: float = 0.0  # not before: its class is slowed down within its target
+
+    def is_held(self, now_s: float) -> bool:
+        """Also ends when the clock is set back."""
+        return self.asked_s <= now_s < self.from_s
 
 
 class Turns:
@@ -88,6 +93,7 @@ class Turns:
             class_name=class_name,
             output_rate=output_rate,
             since_s=self._since_s[query],
+            asked_s=now_s,
             from_s=from_s,
         )
 
@@ -121,7 +127,7 @@ class Turns:
 
     def next_s(self, now_s: float) -> float | None:
         """When time alone may make somebody eligible; None: only an end of a batch can."""
-        waiting = [asking.from_s for asking in self._asking.values() if asking.from_s > now_s]
+        waiting = [asking.from_s for asking in self._asking.values() if asking.is_held(now_s)]
         if not self.lends and self._asking:
             waiting.append(now_s + 0.02)
         return min(waiting, default=None)
@@ -129,7 +135,7 @@ class Turns:
     def _admissible(self, now_s: float) -> set[str]:
         """The classes that ask and for which a slot is free."""
         free = self.slots - len(self._running)
-        asking = {a.class_name for a in self._asking.values() if a.from_s <= now_s}
+        asking = {a.class_name for a in self._asking.values() if not a.is_held(now_s)}
         if not self.lends:
             self._allow(now_s)
             asking = {name for name in asking if self._allowed_s[name] > 0.0}
@@ -165,4 +171,4 @@ class Turns:
 
     def _of(self, class_name: str, now_s: float) -> Collection[Asking]:
         everybody = self._asking.values()
-        return [a for a in everybody if a.class_name == class_name and a.from_s <= now_s]
+        return [a for a in everybody if a.class_name == class_name and not a.is_held(now_s)]

@@ -161,6 +161,14 @@ def test_a_query_that_is_held_back_starts_when_its_time_has_come() -> None:
     assert desk.next_s(2.0) is None
 
 
+def test_nobody_is_held_back_by_a_clock_that_was_set_back_meanwhile() -> None:
+    desk = turns()
+    desk.ask("q", "gold", 1.0, 3600.0, from_s=3602.0)
+    assert desk.grant(3600.0) == []
+    assert desk.next_s(0.0) is None
+    assert desk.grant(0.0) == ["q"]
+
+
 def test_while_one_is_held_back_its_slot_is_for_others() -> None:
     desk = turns()
     desk.ask("held", "gold", 9.0, 0.0, from_s=2.0)
