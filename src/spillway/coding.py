@@ -22,6 +22,8 @@ def to_json(kind: type[Model], value: Model) -> dict[str, Any]:
 def from_json(kind: type[Model], value: Mapping[str, Any]) -> Model:
     """Raises TypeError or ValueError where a value cannot be made from it."""
     hints = _hints(kind)
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{value!r} is no {_tag(kind)}")
     return kind(**{k: _rich(hints[k], v) for k, v in value.items() if k in hints})
 
 
@@ -60,10 +62,13 @@ def _rich(hint: Any, value: Any) -> Any:
 
 
 def _tagged(classes: list[type[Any]], value: Mapping[str, Any]) -> Any:
+    known = ", ".join(map(_tag, classes))
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{value!r} is none of {known}")
     [(tag, inner)] = value.items()
     kind = next((kind for kind in classes if _tag(kind) == tag), None)
     if kind is None:
-        raise ValueError(f"'{tag}' is none of {', '.join(map(_tag, classes))}")
+        raise ValueError(f"'{tag}' is none of {known}")
     if not isinstance(inner, Mapping):  # how journals of 0.1 write an only field
         inner = {fields(kind)[0].name: inner}
     return from_json(kind, inner)

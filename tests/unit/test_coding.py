@@ -109,6 +109,13 @@ def test_an_unknown_kind_is_named_with_those_that_are_known() -> None:
         from_json(Outer, {"one": {"size": 1.0}, "either": {"third": {}}})
 
 
+@pytest.mark.parametrize("value", [None, 7, "one", [1], {"one": 7}, {"one": [7]}, {"either": 7}])
+def test_what_cannot_be_the_value_is_refused_by_type(value: Any) -> None:
+    given_fields = {"one": {"size": 1.0}, "either": {"inner": {"size": 2.0}}}
+    with pytest.raises(TypeError):
+        from_json(Outer, {**given_fields, **value} if isinstance(value, dict) else value)
+
+
 def test_lines_of_the_first_version_can_still_be_read() -> None:
     old = {"action": {"keep_of_backlog": 7}, "reason": "seven fit", "headroom": None}
     assert from_json(Decision, old).action.tuples == 7  # type: ignore[union-attr]

@@ -70,25 +70,30 @@ def need(query: QueryLoad, target: Target) -> float:
 
     What a query cannot use is no need of its class.
     """
-    return min(query.at_most, _fixed(query, target) + query.cost_s * query.rate_per_s)
+    return min(query.at_most, _load(query, target))
 
 
 def turns(queries: Mapping[str, QueryLoad], target: Target, capacity: float) -> Mapping[str, float]:
-    """A class's capacity divided over its queries by need, so that they lose alike.
+    """A class's capacity divided over its queries by load, so that they lose alike.
 
     Nobody gets more than it can use; what that leaves goes to the others. While all needs fit,
     none has to be held back: then each may use what it can.
     """
-    needs = {name: need(query, target) for name, query in queries.items()}
-    if sum(needs.values()) <= capacity:
+    if sum(need(query, target) for query in queries.values()) <= capacity:
         return {name: query.at_most for name, query in queries.items()}
+    loads = {name: _load(query, target) for name, query in queries.items()}
     found: dict[str, float] = {}
-    for name in sorted(needs, key=lambda n: -needs[n]):
-        rest = sum(value for other, value in needs.items() if other not in found)
+    # First whoever reaches its limit first, then the largest: the last are given the least turn.
+    for name in sorted(loads, key=lambda n: (-loads[n] / queries[n].at_most, -loads[n])):
+        rest = sum(value for other, value in loads.items() if other not in found)
         left = capacity - sum(found.values())
-        part = left * needs[name] / rest if rest > 0.0 else left
+        part = left * loads[name] / rest if rest > 0.0 else left
         found[name] = min(queries[name].at_most, max(LEAST_TURN, part))
     return found
+
+
+def _load(query: QueryLoad, target: Target) -> float:
+    return _fixed(query, target) + query.cost_s * query.rate_per_s
 
 
 def _fixed(query: QueryLoad, target: Target) -> float:

@@ -50,14 +50,15 @@ class ClassControl:
         self.accounts = Accounts(lambda: list(self.classes))
         self.use(policy)
         lowest = min(c.priority for c in classes.values())
-        self._spared = {n: c.priority > lowest for n, c in classes.items()}  # until its load is
+        self._spare({n: c.priority > lowest for n, c in classes.items()})  # until its load is known
         self._interval_s = dict.fromkeys(classes, 0.0)
         self._turn: dict[str, float] = {}  # by query
+        self._output_rate: dict[str, float] = {}  # of its last batch
         self._started_s: dict[str, float] = {}
         self._used: dict[str, float] = {}  # of what its target leaves, by the last delay measured
         self._shed: dict[str, int] = {}
         self._periods = 0
-        self._busy_s, self._since_s, self._cycle_since_s = 0.0, now_s, now_s
+        self._busy_s, self._cycle_since_s = 0.0, now_s
 
     # -- what may change while it runs
 
@@ -73,6 +74,7 @@ class ClassControl:
     def resize(self, slots: int, machine: float) -> None:
         """The machine has become larger or smaller."""
         self.turns.slots, self._machine = slots, machine
+        self.turns.withhold(self.turns.withheld)
 
     # -- what queries say, and what they are told
 
@@ -83,9 +85,14 @@ class ClassControl:
 
     def ask(self, report: Report, now_s: float) -> None:
         """Put it in line for a turn."""
-        last = report.ended[-1].record if report.ended else None
-        rate = last.kept_tuples / max(last.duration_s, 1e-6) if last else 0.0
-        from_s = self._started_s.get(report.query, 0.0) + self._interval_s[report.class_name]
+        if report.ended:
+            last = report.ended[-1].record
+            self._output_rate[report.query] = last.kept_tuples / max(last.duration_s, 1e-6)
+        rate = self._output_rate.get(report.query, 0.0)
+        started_s = self._started_s.get(report.query, 0.0)
+        if started_s > now_s:  # the clock was set back
+            started_s = 0.0
+        from_s = started_s + self._interval_s[report.class_name]
         self.turns.ask(report.query, report.class_name, rate, now_s, from_s)
 
     def grant(self, now_s: float) -> list[str]:
@@ -107,6 +114,7 @@ class ClassControl:
         self.accounts.left(query)
         self._started_s.pop(query, None)
         self._turn.pop(query, None)
+        self._output_rate.pop(query, None)
 
     def loads(self, name: str, now_s: float) -> Mapping[str, QueryLoad]:
         return self.accounts.loads(name, now_s, self.turns.is_running)
@@ -183,11 +191,14 @@ class ClassControl:
         ]
         decided = balance(loads, self._policy, machine, slow=self._slow)
         self._interval_s = {name: new.interval_s for name, new in decided.items()}
-        self._spared = {name: new.spared for name, new in decided.items()}
+        self._spare({name: new.spared for name, new in decided.items()})
         self.turns.set_quotas({name: new.quota for name, new in decided.items()})
-        self.turns.spared = frozenset(name for name, new in decided.items() if new.spared)
         self._divide(queries, machine)
         return decided
+
+    def _spare(self, spared: Mapping[str, bool]) -> None:
+        self._spared = spared
+        self.turns.spared = frozenset(name for name, is_spared in spared.items() if is_spared)
 
     def _divide(self, queries: Mapping[str, Mapping[str, QueryLoad]], machine: float) -> None:
         """What each query can use. With a slot for everybody, one batch after the other."""

@@ -23,15 +23,20 @@ class Asking:
     class_name: str
     output_rate: float  # tuples kept per second of batch time
     since_s: float
+    asked_s: float
     from_s: float = 0.0  # not before: its class is slowed down within its target
+
+    def is_held(self, now_s: float) -> bool:
+        """Also ends when the clock is set back."""
+        return self.asked_s <= now_s < self.from_s
 
 
 class Turns:
     """Grants slots by class quota; inside a class the highest output rate goes first.
 
     A query that has waited longer than `patience_s` overtakes faster ones of its class, so that
-    none starves. The last slot is for the class `first` alone: a batch cannot be interrupted, so
-    the highest class would otherwise have to wait for the end of a long one.
+    none starves. The last slot of several is for the class `first` alone: a batch cannot be
+    interrupted, so the highest class would otherwise have to wait for the end of a long one.
 
     Idle time goes to whoever asks, unless `lends` is off: then a class uses no more than its quota
     of the machine (the slots that are open to all), and what it leaves stays unused.
@@ -86,11 +91,14 @@ class Turns:
         self, query: str, class_name: str, output_rate: float, now_s: float, from_s: float = 0.0
     ) -> None:
         """Wait in line. Whoever is granted a slot is no longer asking."""
+        # Nobody has waited since a moment that a clock set back now calls the future.
+        self._since_s[query] = min(now_s, self._since_s.get(query, now_s))
         self._asking[query] = Asking(
             query=query,
             class_name=class_name,
             output_rate=output_rate,
-            since_s=self._since_s.setdefault(query, now_s),
+            since_s=self._since_s[query],
+            asked_s=now_s,
             from_s=from_s,
         )
 
@@ -103,7 +111,8 @@ class Turns:
         class_name = self._running.pop(query, None)
         if class_name is not None:
             self._scheduler.charge(class_name, busy_s)
-            self._allowed_s[class_name] -= busy_s
+            if not self.lends:  # what was borrowed is not asked back
+                self._allowed_s[class_name] -= busy_s
 
     def leave(self, query: str) -> None:
         """It is gone: whatever it held or waited for is free."""
@@ -123,7 +132,7 @@ class Turns:
 
     def next_s(self, now_s: float) -> float | None:
         """When time alone may make somebody eligible; None: only an end of a batch can."""
-        waiting = [asking.from_s for asking in self._asking.values() if asking.from_s > now_s]
+        waiting = [asking.from_s for asking in self._asking.values() if asking.is_held(now_s)]
         if not self.lends and self._asking:
             waiting.append(now_s + 0.02)
         return min(waiting, default=None)
@@ -131,28 +140,32 @@ class Turns:
     def _admissible(self, now_s: float) -> set[str]:
         """The classes that ask and for which a slot is free."""
         free = self.slots - len(self._running)
-        asking = {a.class_name for a in self._asking.values() if a.from_s <= now_s}
+        asking = {a.class_name for a in self._asking.values() if not a.is_held(now_s)}
         if not self.lends:
             self._allow(now_s)
             asking = {name for name in asking if self._allowed_s[name] > 0.0}
         if free <= 0:
             return set()
-        if self.first is None:
+        if self.first is None or self._open_slots == self.slots:
             return asking
         others = [name for name in self._running.values() if name != self.first]
-        if len(others) >= max(1, self.slots - 1):
+        if len(others) >= self._open_slots:
             return asking & {self.first}
-        if sum(name not in self.spared for name in others) >= self.slots - 1 - self.withheld:
+        if sum(name not in self.spared for name in others) >= self._open_slots - self.withheld:
             return asking & {self.first, *self.spared}
         return asking
+
+    @property
+    def _open_slots(self) -> int:
+        """Open to all classes: without the highest one's own, unless there is only one."""
+        return self.slots - (self.first is not None and self.slots > 1)
 
     def _allow(self, now_s: float) -> None:
         """Every class earns its quota of the machine; it saves up no more than a second's worth."""
         elapsed_s, self._allowed_at_s = now_s - self._allowed_at_s, now_s
-        machine = self.slots - (self.first is not None)
         for name, quota in self.quotas.items():
-            earned_s = self._allowed_s[name] + quota * machine * max(0.0, elapsed_s)
-            self._allowed_s[name] = min(earned_s, quota * machine)
+            earned_s = self._allowed_s[name] + quota * self._open_slots * max(0.0, elapsed_s)
+            self._allowed_s[name] = min(earned_s, quota * self._open_slots)
 
     def _next_of(self, class_name: str, now_s: float) -> str:
         def rank(asking: Asking) -> tuple[bool, float, str]:
@@ -163,4 +176,4 @@ class Turns:
 
     def _of(self, class_name: str, now_s: float) -> Collection[Asking]:
         everybody = self._asking.values()
-        return [a for a in everybody if a.class_name == class_name and a.from_s <= now_s]
+        return [a for a in everybody if a.class_name == class_name and not a.is_held(now_s)]

@@ -16,10 +16,13 @@ Floats = npt.NDArray[np.float64]
 
 
 def delays_of(arrived: Arrived, tuples: int, planned_us: int, ended_s: float) -> Delays:
-    """Of one gate's part of a batch. A clock that jumped back makes no delay negative."""
-    mean_s, first_s = arrived.mean_us / 1e6, arrived.first_us / 1e6
-    last_s = min(2.0 * mean_s - first_s, planned_us / 1e6)
-    arrivals_s = (first_s, arrived.p01_us / 1e6, arrived.p05_us / 1e6, last_s)
+    """Of one gate's part of a batch. A clock that jumped back makes no delay negative, and a log
+    whose clock is ahead does not turn their order."""
+    mean_s, first_s, p05_s = (
+        us / 1e6 for us in (arrived.mean_us, arrived.first_us, arrived.p05_us)
+    )
+    last_s = max(p05_s, min(2.0 * mean_s - first_s, planned_us / 1e6))
+    arrivals_s = (first_s, arrived.p01_us / 1e6, p05_s, last_s)
     return Delays(
         tuples=tuples,
         mean_s=max(0.0, ended_s - mean_s),
@@ -38,21 +41,21 @@ def delay_s(delays: Sequence[Delays], target: Target) -> float | None:
 
 
 def quantile_s(delays: Sequence[Delays], quantile: float) -> float:
-    """Exact for the summaries: the tuples above x, summed over all of them, are linear in between
-    the delays that any summary names."""
+    """Exact for the summaries: in between the delays that any of them names, the tuples above x,
+    summed over all of them, are linear; at such a delay they fall by those that took just that."""
     places_s = np.unique([at_s for d in delays for at_s in d.quantiles_s])
-    above = sum(d.tuples * _share_above(d, places_s) for d in delays)
+    above = sum(d.tuples * _shares_above(d, places_s) for d in delays)
     wanted = (1.0 - quantile) * sum(d.tuples for d in delays)
-    return float(np.interp(-wanted, -np.asarray(above), places_s))
+    return float(np.interp(-wanted, -np.asarray(above), np.repeat(places_s, 2)))
 
 
-def _share_above(delays: Delays, places_s: Floats) -> Floats:
-    """Of one batch's tuples; at a delay that many of them share, all of them."""
-    ascending_s = np.array(delays.quantiles_s[::-1])
-    shares = np.array(DELAY_SHARES[::-1])
-    # Equal delays are a step: np.interp takes the last of them, the smallest share.
-    found: Floats = np.interp(places_s, ascending_s, shares, left=1.0, right=0.0)
-    return found
+def _shares_above(delays: Delays, places_s: Floats) -> Floats:
+    """Of one batch's tuples: for each place those at or above it, and those above it."""
+    longest_first_s, shares = np.array(delays.quantiles_s), np.array(DELAY_SHARES)
+    # Of equal delays np.interp takes the last: downwards the largest share, upwards the smallest.
+    reach = np.interp(-places_s, -longest_first_s, shares, left=0.0, right=1.0)
+    above = np.interp(places_s, longest_first_s[::-1], shares[::-1], left=1.0, right=0.0)
+    return np.column_stack((reach, above)).ravel()
 
 
 def excess(delays: Delays, bound_s: float) -> tuple[float, float]:

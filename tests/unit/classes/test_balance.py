@@ -1,12 +1,18 @@
+from dataclasses import replace
+
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from spillway.classes.balance import (
+    LEAST_TURN,
     ClassLoad,
     QueryLoad,
     balance,
     is_within_share,
     longest_interval_s,
     need,
+    turns,
 )
 from spillway.classes.dilos import Dilos
 from spillway.model import Target
@@ -16,7 +22,7 @@ LIGHT = QueryLoad(rate_per_s=1_000.0, fixed_s=0.2, cost_s=1e-6)
 
 
 def service_class(
-    name: str, quota: float, *, sheds: bool, gate: QueryLoad, target: Target = MEAN
+    name: str, quota: float, *, sheds: bool, query: QueryLoad, target: Target = MEAN
 ) -> ClassLoad:
     return ClassLoad(
         name=name,
@@ -25,7 +31,7 @@ def service_class(
         quota=quota,
         original=quota,
         sheds=sheds,
-        gates=(gate,),
+        queries=(query,),
     )
 
 
@@ -44,35 +50,35 @@ def test_a_percentile_target_is_slowed_less_than_a_mean() -> None:
 
 def test_need_is_the_fixed_price_once_per_interval_and_the_cost_of_every_tuple() -> None:
     interval_s = longest_interval_s(LIGHT, MEAN)
-    assert need([LIGHT], MEAN) == pytest.approx(0.2 / interval_s + 0.001)
+    assert need(LIGHT, MEAN) == pytest.approx(0.2 / interval_s + 0.001)
 
 
-def test_an_idle_gate_needs_nothing() -> None:
+def test_an_idle_query_needs_nothing() -> None:
     idle = QueryLoad(rate_per_s=0.0, fixed_s=0.2, cost_s=1e-6)
-    assert need([idle], MEAN) == 0.0
+    assert need(idle, MEAN) == 0.0
 
 
 def test_an_impossible_target_needs_batches_back_to_back() -> None:
     assert longest_interval_s(LIGHT, Target(delay_s=0.1)) == 0.0
-    assert need([LIGHT], Target(delay_s=0.1)) == pytest.approx(1.001)
+    assert need(LIGHT, Target(delay_s=0.1)) == pytest.approx(1.001)
 
 
 def test_nobody_is_slowed_while_nobody_sheds() -> None:
-    light = service_class("light", 0.6, sheds=False, gate=LIGHT)
-    other = service_class("other", 0.4, sheds=False, gate=LIGHT)
+    light = service_class("light", 0.6, sheds=False, query=LIGHT)
+    other = service_class("other", 0.4, sheds=False, query=LIGHT)
     decided = balance([light, other], Dilos(), machine=1.0)
     assert decided["light"].interval_s == 0.0
 
 
 def test_a_light_class_is_slowed_and_lends_while_another_sheds() -> None:
-    light = service_class("light", 0.6, sheds=False, gate=LIGHT)
-    heavy_gate = QueryLoad(rate_per_s=1e6, fixed_s=0.2, cost_s=1e-6)
-    heavy = service_class("heavy", 0.4, sheds=True, gate=heavy_gate)
+    light = service_class("light", 0.6, sheds=False, query=LIGHT)
+    heavy_query = QueryLoad(rate_per_s=1e6, fixed_s=0.2, cost_s=1e-6)
+    heavy = service_class("heavy", 0.4, sheds=True, query=heavy_query)
     decided = balance([light, heavy], Dilos(), machine=1.0)
     assert decided["light"].interval_s == pytest.approx(longest_interval_s(LIGHT, MEAN))
     assert decided["heavy"].interval_s == 0.0
     assert decided["heavy"].quota > 0.8
-    assert decided["light"].quota >= need([LIGHT], MEAN)
+    assert decided["light"].quota >= need(LIGHT, MEAN)
     assert "slowed" in decided["light"].reason
     assert sum(d.quota for d in decided.values()) == pytest.approx(1.0)
 
@@ -89,9 +95,82 @@ def test_a_light_class_is_slowed_and_lends_while_another_sheds() -> None:
 def test_a_class_is_within_its_share_by_its_tuples_and_what_shedding_could_save(
     tuples: float, fixed_s: float, spared: bool
 ) -> None:
-    gate = QueryLoad(
+    query = QueryLoad(
         rate_per_s=1e6, fixed_s=fixed_s, cost_s=tuples / 1e6, least_cost_s=tuples / 1e6
     )
-    silver = service_class("silver", 0.75, sheds=False, gate=gate)
+    silver = service_class("silver", 0.75, sheds=False, query=query)
     assert is_within_share(silver, 1.0) is spared
     assert is_within_share(silver, 10.0)
+
+
+def test_a_query_needs_no_more_than_it_can_use() -> None:
+    """One query runs one batch at a time: the cores beyond the first are nothing to it."""
+    heavy = loaded(3.0)
+    assert need(heavy, MEAN) == 1.0
+    assert need(replace(heavy, at_most=2.0), MEAN) == 2.0
+    [alone] = balance(
+        [service_class("alone", 1.0, sheds=True, query=heavy)], Dilos(), machine=8.0
+    ).values()
+    assert "uses 12% of 100%" in alone.reason
+
+
+def test_a_query_whose_tuples_fill_one_batch_after_the_other_is_beyond_any_share() -> None:
+    fits, beyond = (
+        QueryLoad(rate_per_s=1e6, fixed_s=0.01, cost_s=c, least_cost_s=c, at_most=1.0)
+        for c in (0.9e-6, 1.0e-6)
+    )
+    assert is_within_share(service_class("gold", 0.75, sheds=False, query=fits), 100.0)
+    assert not is_within_share(service_class("gold", 0.75, sheds=False, query=beyond), 100.0)
+
+
+def loaded(load: float, at_most: float = 1.0) -> QueryLoad:
+    """A query that takes `load` batch-seconds per second, for tuples alone."""
+    return QueryLoad(rate_per_s=1e6, fixed_s=0.0, cost_s=load / 1e6, at_most=at_most)
+
+
+def test_nobody_is_held_back_while_all_needs_fit() -> None:
+    assert turns({"a": loaded(0.5), "b": loaded(0.1)}, MEAN, 0.6) == {"a": 1.0, "b": 1.0}
+    assert turns({}, MEAN, 0.0) == {}
+
+
+def test_what_fits_is_what_queries_can_use_not_what_they_are_offered() -> None:
+    assert turns({"a": loaded(5.0), "b": loaded(0.5)}, MEAN, 1.5) == {"a": 1.0, "b": 1.0}
+
+
+def test_the_queries_of_a_class_lose_alike() -> None:
+    found = turns({"a": loaded(0.9), "b": loaded(0.6), "c": loaded(0.3)}, MEAN, 0.6)
+    assert found == pytest.approx({"a": 0.3, "b": 0.2, "c": 0.1})
+
+
+def test_what_a_query_cannot_use_goes_to_the_others() -> None:
+    """Evenly by load the first would get 1.8; it can use 1, and the others share what it leaves."""
+    found = turns({"a": loaded(3.0), "b": loaded(0.8), "c": loaded(0.4)}, MEAN, 1.9)
+    assert found == pytest.approx({"a": 1.0, "b": 0.6, "c": 0.3})
+
+
+def test_whoever_asks_gets_a_batch_now_and_then() -> None:
+    found = turns({"a": loaded(0.9), "idle": loaded(0.0)}, MEAN, 0.5)
+    assert found == pytest.approx({"a": 0.5, "idle": LEAST_TURN})
+    assert turns({"a": loaded(0.9)}, MEAN, 0.0) == {"a": LEAST_TURN}
+
+
+LOADS = st.builds(loaded, st.just(0.0) | st.floats(0.05, 5.0), st.floats(0.2, 4.0))
+
+
+@given(queries=st.lists(LOADS, min_size=1, max_size=6), capacity=st.floats(0.01, 8.0))
+def test_a_capacity_is_used_up_and_whoever_can_use_more_keeps_the_same_part(
+    queries: list[QueryLoad], capacity: float
+) -> None:
+    named = {str(i): query for i, query in enumerate(queries)}
+    found = turns(named, MEAN, capacity)
+    assert all(LEAST_TURN <= found[name] <= query.at_most for name, query in named.items())
+    if sum(need(query, MEAN) for query in queries) <= capacity:
+        assert found == {name: query.at_most for name, query in named.items()}
+        return
+    given_out = sum(found.values())
+    assert capacity - 1e-9 <= given_out <= capacity + LEAST_TURN * len(queries) + 1e-9
+    kept = {n: found[n] / (q.cost_s * q.rate_per_s) for n, q in named.items() if q.cost_s > 0.0}
+    assume(all(found[name] > LEAST_TURN for name in kept))
+    part = max(kept.values())
+    for name, mine in kept.items():
+        assert mine == pytest.approx(part) or found[name] == named[name].at_most

@@ -116,6 +116,7 @@ class VirtualHost:
         self._period_s = period_s
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
+        self._looks_s = 0.0  # when somebody may become eligible by time alone
         self._at(period_s, self._period_ended)
         for lane in self.lanes.values():
             self._at(0.0, partial(self._trigger, lane))
@@ -159,7 +160,8 @@ class VirtualHost:
             lane.report = None
             self._start(lane)
         next_s = self.control.turns.next_s(self.now_s)
-        if next_s is not None:
+        if next_s is not None and not self.now_s < self._looks_s <= next_s:
+            self._looks_s = next_s
             self._at(next_s, self._grant)
 
     def _start(self, lane: _Lane) -> None:

@@ -43,6 +43,8 @@ class ChannelServer:
         self._socket.bind(str(self.path))
         self._socket.listen()
         self._connections: set[socket.socket] = set()
+        self._heard_by: dict[str, socket.socket] = {}  # query -> where it reported last
+        self._lock = threading.Lock()
         threading.Thread(target=self._accept, name="spillway-channel", daemon=True).start()
 
     def close(self) -> None:
@@ -72,13 +74,22 @@ class ChannelServer:
                     else:
                         report = from_json(Report, value)
                         query = report.query
+                        with self._lock:
+                            self._heard_by[query] = connection
                         stream.write(_line(to_json(Order, self._answer(report))))
                     stream.flush()
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, SpillwayError):
             pass  # not a gate, or one that went away in the middle of a line: as good as left
         finally:
             self._connections.discard(connection)
             if query is not None:
+                self._gone(query, connection)
+
+    def _gone(self, query: str, connection: socket.socket) -> None:
+        """A query that was cut off may be back by another connection: then it has not left."""
+        with self._lock:
+            if self._heard_by.get(query) is connection:
+                del self._heard_by[query]
                 self._leave(query)
 
     def _changed(self, key: str, to: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ A query that has pending tuples is held here until its turn comes, as long as it
 """
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -23,40 +24,55 @@ class Dispatcher:
         self._clock = clock
         self._on_decided = on_decided
         self.parallelism: int | None = None  # tasks of a batch; None: as each gate was told first
+        self._last: dict[str, Report] = {}  # by query
         self._granted: set[str] = set()
         self._changed = threading.Condition()
 
     def answer(self, report: Report) -> Order:
         """What a query is told; its slot is freed in the same step, so that it competes for it."""
-        for decided in report.decided:
+        asks = report.backlog.pending_tuples > 0  # an empty batch (a heartbeat) costs no slot
+        with self._changed:
+            now_s, news = self._clock.now_s(), self._news(report)
+            self._granted.discard(report.query)  # a turn that it never heard of
+            self.control.heard(news, now_s)
+            if asks:
+                self.control.ask(report, now_s)
+            self._changed.notify_all()
+        for decided in news.decided:
             self._on_decided(decided)
         with self._changed:
-            now_s = self._clock.now_s()
-            self.control.heard(report, now_s)
-            self._changed.notify_all()
-            if report.backlog.pending_tuples == 0:  # an empty batch (a heartbeat) costs no slot
-                self._grant()
-                return self._order(report, may_start=True)
-            self.control.ask(report, now_s)
-            granted = self._await_turn(report)
-            return self._order(report, may_start=granted)
+            granted = self._await_turn(report) if asks else True
+            self._grant()
+            order = self.control.order(report, may_start=granted)
+            return replace(order, parallelism=self.parallelism)
 
-    def _order(self, report: Report, *, may_start: bool) -> Order:
-        order = self.control.order(report, may_start=may_start)
-        return replace(order, parallelism=self.parallelism)
+    def _news(self, report: Report) -> Report:
+        """Without what its last report said: a query that got no answer says it again."""
+        before = self._last.get(report.query)
+        self._last[report.query] = report
+        if before is None:
+            return report
+        return replace(
+            report,
+            ended=tuple(batch for batch in report.ended if batch not in before.ended),
+            decided=tuple(each for each in report.decided if each not in before.decided),
+        )
 
     def _await_turn(self, report: Report) -> bool:
-        deadline_s = self._clock.now_s() + report.wait_s
+        """By the time that really passes: the clock may be set while a query waits."""
+        deadline_s = time.monotonic() + report.wait_s
         while True:
             self._grant()
+            if self._last[report.query] is not report:  # cut off: it asks by another connection
+                return False
             if report.query in self._granted:
                 self._granted.discard(report.query)
                 return True
-            now_s = self._clock.now_s()
-            left_s = deadline_s - now_s
-            if not 0.0 < left_s <= report.wait_s:  # over, or the clock has jumped
+            left_s = deadline_s - time.monotonic()
+            if left_s <= 0.0:
                 self.control.turns.withdraw(report.query)
                 return False
+            now_s = self._clock.now_s()
             next_s = self.control.turns.next_s(now_s)
             self._changed.wait(left_s if next_s is None else min(left_s, max(1e-3, next_s - now_s)))
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from spillway.clock import Clock
 from spillway.coding import from_json, to_json
+from spillway.errors import SpillwayError
 from spillway.model import Order, Report
 
 RETRY_S = 1.0  # after a failure the gate goes on alone for this long before it asks again,
@@ -58,7 +59,7 @@ class Driver:
             order = from_json(Order, json.loads(line))
             self._pause_s = 0.0
             return order
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, SpillwayError):
             self.close()
             self._failed_s = now_s
             self._pause_s = min(LONGEST_RETRY_S, max(RETRY_S, 2.0 * self._pause_s))

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -14,7 +16,16 @@ from spillway.hosts.spark.driver.application import Application
 from spillway.hosts.spark.driver.channel import request_change
 from spillway.hosts.spark.driver.folder import Folder
 from spillway.hosts.spark.session.pools import session_for, task_slots
-from spillway.model import Target
+from spillway.journal.files import read_journal
+from spillway.model import (
+    Backlog,
+    Decided,
+    Decision,
+    KeepOfBacklog,
+    Measurement,
+    Report,
+    Target,
+)
 
 FLOW = Flow.model_validate(
     {
@@ -31,18 +42,24 @@ FLOW = Flow.model_validate(
 )
 
 
-@pytest.fixture
-def application(tmp_path: Path) -> Iterator[Application]:
+@contextmanager
+def made(flow: Flow, folder: Path) -> Iterator[Application]:
     context = SimpleNamespace(defaultParallelism=2, master="local[2,4]")
     spark = cast(Any, SimpleNamespace(sparkContext=context))
-    made = Application(FLOW, spark, Folder(root=tmp_path))
-    yield made
-    made._channel.close()
+    application = Application(flow, spark, Folder(root=folder))
+    yield application
+    application._channel.close()
+
+
+@pytest.fixture
+def application(tmp_path: Path) -> Iterator[Application]:
+    with made(FLOW, tmp_path) as application:
+        yield application
 
 
 def test_a_target_changes_while_it_runs_and_the_journal_says_so(application: Application) -> None:
     application.change("gold.delay", "p99 2s")
-    assert application.plant.classes["gold"].target == Target.parse("p99 2s")
+    assert application.target("gold") == Target.parse("p99 2s")
     [line] = application.folder.journal.read_text().splitlines()
     assert json.loads(line)["key"] == "gold.delay"
 
@@ -76,19 +93,79 @@ def test_a_wrong_change_is_refused_and_changes_nothing(
 
 
 def test_the_policy_changes_while_it_runs(application: Application) -> None:
+    turns = application.dispatcher.control.turns
+    assert turns.lends
     application.change("control.policy", "none")
+    assert not turns.lends
     application.change("control.policy", "absolute")
+    assert turns.lends
+
+
+def report(query: str, class_name: str, pending: int = 5) -> Report:
+    return Report(
+        query=query,
+        class_name=class_name,
+        time_s=0.0,
+        offered_tuples=5,
+        admitted_tuples=0,
+        shed_tuples=0,
+        completed_tuples=0,
+        backlog=Backlog(pending_tuples=pending),
+    )
+
+
+def may_start(application: Application, query: str, class_name: str) -> bool:
+    return application.dispatcher.answer(report(query, class_name)).may_start
+
+
+def test_what_a_gate_decided_goes_to_the_journal(application: Application) -> None:
+    measurement = Measurement(
+        time_s=12.0,
+        period_s=1.0,
+        target=Target.parse("1s"),
+        offered_tuples=5,
+        admitted_tuples=3,
+        shed_tuples=2,
+        completed_tuples=3,
+        queued_tuples=0,
+        queued_load_s=0.0,
+        offered_load=0.0,
+        admitted_load=0.0,
+        cost_s=0.0,
+        delay_s=None,
+        busy_s=0.1,
+        class_name="gold",
+        query="a",
+    )
+    decided = Decided(
+        measurement=measurement, decision=Decision(action=KeepOfBacklog(tuples=3), reason="3 fit")
+    )
+    said = replace(report("a", "gold", pending=0), decided=(decided,))
+    assert application.dispatcher.answer(said).target == Target.parse("1s")
+    assert list(read_journal(application.folder.journal)) == [decided]
+
+
+def test_a_class_with_a_fixed_share_is_not_told_that_it_is_spared(tmp_path: Path) -> None:
+    classes = {
+        "gold": {"priority": 6, "delay": "1s", "manager": "fixed"},
+        "silver": {"priority": 3, "delay": "1s"},
+        "bronze": {"priority": 1, "delay": "4s"},
+    }
+    flow = Flow.model_validate({**FLOW.model_dump(by_alias=True), "classes": classes})
+    with made(flow, tmp_path) as application:
+        answer = application.dispatcher.answer
+        spared = {name: answer(report(name, name, pending=0)).spared for name in classes}
+    assert spared == {"gold": False, "silver": True, "bronze": False}
 
 
 def test_the_highest_class_keeps_the_last_slot_also_after_priorities_changed(
     application: Application,
 ) -> None:
-    desk = application._dispatcher
     application.change("bronze.priority", "9")
-    assert desk.request("g1", "gold", 1.0, wait_s=0.0)
-    assert desk.request("g2", "gold", 1.0, wait_s=0.0)
-    assert not desk.request("g3", "gold", 1.0, wait_s=0.0)
-    assert desk.request("b", "bronze", 1.0, wait_s=0.0)
+    assert may_start(application, "g1", "gold")
+    assert may_start(application, "g2", "gold")
+    assert not may_start(application, "g3", "gold")
+    assert may_start(application, "b", "bronze")
 
 
 def test_every_batch_in_flight_gets_task_slots_of_its_own_on_one_machine(tmp_path: Path) -> None:

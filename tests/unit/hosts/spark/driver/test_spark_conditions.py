@@ -5,7 +5,7 @@ from spillway.model import Target
 TARGET = Target.parse("p99 300ms")
 
 
-def gate(fixed_s: float) -> QueryLoad:
+def query(fixed_s: float) -> QueryLoad:
     return QueryLoad(rate_per_s=100.0, fixed_s=fixed_s, cost_s=1e-6)
 
 
@@ -14,15 +14,15 @@ def test_a_class_that_never_had_a_tuple_lends_its_share() -> None:
 
 
 def test_a_class_with_a_tuple_an_hour_is_called_quiet() -> None:
-    assert condition_of(TARGET, [gate(0.1)], 1800.0) == QUIET
+    assert condition_of(TARGET, [query(0.1)], 1800.0) == QUIET
 
 
 def test_an_impossible_target_is_named_with_what_a_batch_takes() -> None:
-    said = condition_of(TARGET, [gate(0.1), gate(0.45)], 0.5)
+    said = condition_of(TARGET, [query(0.1), query(0.45)], 0.5)
     assert said is not None
     assert "p99 0.3s" in said
     assert "0.45 s" in said
 
 
 def test_nothing_is_said_when_all_is_as_usual() -> None:
-    assert condition_of(TARGET, [gate(0.1)], 0.5) is None
+    assert condition_of(TARGET, [query(0.1)], 0.5) is None
