@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from pyspark.sql import SparkSession
+from scipy.optimize import nnls
 
 from spillway.flow.flow import Flow
 from spillway.hosts.spark.driver.progress import DeliveredBatch, summarise
@@ -30,7 +31,7 @@ MEASURED_S = 30.0
 HOLDS = (0.8, 1.1)  # of a mean target
 LEAST_EFFICIENCY = 0.8
 WINDOW_S = 10.0  # over which a delay counts as settled
-BATCH_S = (0.5, 1.2)  # what calibrating batches take, about
+BATCH_S = 0.25  # what the tuples of a small calibrating batch take, about
 FIRST_GUESS = Prices(fixed_s=0.2, kept_s=4e-7, scanned_s=1e-8)  # of one query on two cores
 
 
@@ -127,38 +128,44 @@ def batches_in(
 
 def calibrated(case: Case, spark: SparkSession, known: Prices, seconds: float) -> Prices:
     """o, c and s by batches of fixed size: few tuples, many tuples, many scanned for few kept."""
-    few, many = (max(10_000, round((t - known.fixed_s) / known.kept_s)) for t in BATCH_S)
-    points: list[tuple[int, int, float]] = []
-    rates = dict.fromkeys(case.queries, min(9e7, 6.0 * many))
+    few = min(max(100_000, round(BATCH_S / known.kept_s)), 5_000_000)
+    rates = dict.fromkeys(case.queries, min(9e7, 30.0 * few))
     shapes: list[dict[str, object]] = [
-        {"max_batch": few, "first_batch": few},
-        {"max_batch": many, "first_batch": many},
-        {"max_batch": few, "first_batch": few, "manager.keep_fraction": 0.1},
+        {"max_batch": few, "manager.keep_fraction": 1.0},
+        {"max_batch": 4 * few, "manager.keep_fraction": 1.0},
+        {"max_batch": few, "manager.keep_fraction": 0.1},
     ]
+    points: list[tuple[int, int, float]] = []
     for shape in shapes:
-        law = "fixed"
-        shape = {"manager.keep_fraction": 1.0, **shape}
-        _, found = batches_in(case, law, spark, rates, seconds, **shape)
-        for batches in found.values():
-            settled = [b for b in batches[2:] if b.kept_tuples > 0]
-            points += [(b.kept_tuples, b.offered_tuples, b.duration_s) for b in settled]
+        first = {"first_batch": shape["max_batch"]}
+        _, found = batches_in(case, "fixed", spark, rates, seconds, **shape, **first)
+        points += [one for batches in found.values() for one in _points(batches)]
     return solved(points)
 
 
+def _points(batches: Sequence[DeliveredBatch]) -> list[tuple[int, int, float]]:
+    """Medians over pieces of a run: single batches are too uneven."""
+    settled = [b for b in batches[3:] if b.kept_tuples > 0]
+    pieces = [settled[i : i + 5] for i in range(0, len(settled), 5)]
+    return [
+        (
+            round(float(np.median([b.kept_tuples for b in piece]))),
+            round(float(np.median([b.offered_tuples for b in piece]))),
+            float(np.median([b.duration_s for b in piece])),
+        )
+        for piece in pieces
+        if len(piece) >= 3
+    ]
+
+
 def solved(points: Sequence[tuple[int, int, float]]) -> Prices:
-    """Least squares of relative errors over batches of like size, by their medians."""
-    sizes: dict[tuple[int, int], list[float]] = {}
-    for kept, scanned, took_s in points:
-        sizes.setdefault((round(kept, -4), round(scanned, -4)), []).append(took_s)
-    rows, took = [], []
-    for (kept, scanned), lengths_s in sizes.items():
-        weight = len(lengths_s) ** 0.5 / float(np.median(lengths_s))
-        rows.append([weight, weight * kept, weight * scanned])
-        took.append(weight * float(np.median(lengths_s)))
-    (o, c, s), *_ = np.linalg.lstsq(np.array(rows), np.array(took), rcond=None)
-    return Prices(
-        fixed_s=max(0.01, float(o)), kept_s=max(1e-9, float(c)), scanned_s=max(0.0, float(s))
-    )
+    """Least squares of relative errors, nothing below zero."""
+    kept, scanned, took_s = np.array(points, dtype=float).T
+    rows = np.stack([np.ones_like(kept), kept, scanned]).T / took_s[:, None]
+    scale = np.abs(rows).max(axis=0)
+    found, _ = nnls(rows / scale, np.ones_like(took_s))
+    o, c, s = found / scale
+    return Prices(fixed_s=max(0.01, float(o)), kept_s=max(1e-9, float(c)), scanned_s=float(s))
 
 
 def capacity_per_s(prices: Prices, target: Target) -> float:
@@ -208,7 +215,7 @@ def settled_s(batches: Sequence[DeliveredBatch], began_s: float, target: Target)
 
 def _of_case(case: Case, setup: BenchSetup, done: float) -> tuple[dict[str, Any], Any]:
     laws = LAWS[:2] if setup.quick else LAWS
-    warm_s, calibrate_s = (20.0, 8.0) if setup.quick else (40.0, 10.0)
+    warm_s, calibrate_s = (40.0, 10.0) if setup.quick else (60.0, 12.0)
     with opened(case.flow("none", dict.fromkeys(case.queries, 1.0))) as spark:
         setup.progress(f"{case.name}: warming up", done)
         guess = {q: OVERLOAD * capacity_per_s(FIRST_GUESS, case.target(q)) for q in case.queries}
