@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from spillway.model import Decision, Measurement
-from spillway.options import Option
 
 # When a law decides: at every micro-batch, once a control period, or whenever the buffer in front
 # of the system is handed over (on micro-batches that is a batch, elsewhere a period).
@@ -19,7 +18,6 @@ class LoadManager(Protocol):
     """When and how much to shed: one control law, its few numbers as state, no clock, no I/O."""
 
     cadence: ClassVar[Cadence]
-    parameters: ClassVar[tuple[Option, ...]]
     adapts: ClassVar[bool]  # answers to the load; what does not is never overruled
 
     def decide(self, measurement: Measurement) -> Decision: ...

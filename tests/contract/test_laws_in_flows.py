@@ -23,7 +23,6 @@ from spillway.load.fixed import Fixed
 from spillway.load.laws import CAPABILITIES, LAWS, make
 from spillway.load.none import Nothing
 from spillway.model import Decision, KeepFraction, Measurement, Target
-from spillway.options import Option
 from spillway.ports import Cadence, LoadManager
 
 COST = BatchCost(fixed_s=0.2, kept_s=1e-3, scanned_s=1e-5, noise=0.05)
@@ -160,7 +159,6 @@ class Idle:
 
     cadence: ClassVar[Cadence] = "period"
     adapts: ClassVar[bool] = True
-    parameters: ClassVar[tuple[Option, ...]] = ()
 
     def decide(self, measurement: Measurement) -> Decision:
         return Decision(action=KeepFraction(fraction=1.0), reason="idle")

@@ -6,11 +6,14 @@ python -m spillway.check.pages docs
 import re
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 from spillway.check.reference import reference, sink_reference
 from spillway.errors import unknown_name
 from spillway.gate.options import OPTIONS as GATE
+from spillway.load.capabilities import Capabilities
+from spillway.load.laws import LAWS
 from spillway.logs import catalog as logs
 from spillway.options import table_of
 
@@ -40,10 +43,26 @@ def _logs() -> str:
     )
 
 
+def _laws() -> str:
+    """One row a law, one a parameter."""
+    marks = [f.replace("_", " ") for f in Capabilities.__dataclass_fields__]
+    rows = [f"| law | decides at every | {' | '.join(marks)} |", "|---" * (2 + len(marks)) + "|"]
+    for name, law in LAWS.items():
+        can = ["yes" if held else "-" for held in asdict(law.capabilities).values()]
+        rows.append(f"| `{name}` | {law.cadence} | {' | '.join(can)} |")
+    tables = [
+        f"### `{name}`\n{table_of(law.parameters, 'parameter')}"
+        for name, law in LAWS.items()
+        if law.parameters
+    ]
+    return "\n\n".join(["\n".join(rows), *tables])
+
+
 # One line a table.
 BLOCKS: Mapping[str, Callable[[], str]] = {
     "gate": lambda: table_of(option for option in GATE if option.set_by == "user"),
     "gate, set by run": lambda: table_of(option for option in GATE if option.set_by == "run"),
+    "laws": _laws,
     "logs": _logs,
     "sinks": sink_reference,
     "flow": reference,

@@ -5,6 +5,7 @@ from typing import Any
 
 from spillway.errors import SpillwayError
 from spillway.flow.flow import Flow
+from spillway.load.laws import LAWS, find
 from spillway.logs import catalog as logs
 from spillway.logs.stream_options import stream_options
 from spillway.options import schema_of
@@ -15,6 +16,16 @@ def flow_schema() -> dict[str, Any]:
     schema = Flow.model_json_schema(by_alias=True)
     schema["$defs"]["Stream"]["allOf"] = [rule for name in logs.MODULES for rule in _stream(name)]
     schema["$defs"]["Sink"] = {"oneOf": [_sink(name) for name in sinks.MODULES]}
+    manager = schema["$defs"]["ServiceClass"]["properties"]["manager"]
+    manager["anyOf"] = [{"enum": list(LAWS)}, *(_law(name) for name in LAWS)]
+    return schema
+
+
+def _law(name: str) -> dict[str, Any]:
+    """A load manager with values for its parameters."""
+    schema = schema_of(find(name).parameters)
+    schema["properties"] = {"law": {"const": name}, **schema["properties"]}
+    schema["required"] = ["law", *schema.get("required", [])]
     return schema
 
 

@@ -4,6 +4,7 @@ import math
 from typing import ClassVar, Literal
 
 from spillway.errors import require
+from spillway.load.capabilities import Capabilities, can
 from spillway.load.shares import HEADROOM_OPTION, LEAST_KEPT, Headroom, idle, is_idle
 from spillway.model import Decision, KeepFraction, Measurement
 from spillway.options import Option
@@ -37,6 +38,7 @@ class Aloma:
 
     cadence: ClassVar[Cadence] = "period"
     adapts: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = can("xxxxxxx")
     parameters: ClassVar[tuple[Option, ...]] = (
         HEADROOM_OPTION,
         Option(

@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from spillway.load.capabilities import Capabilities, can
 from spillway.load.shares import HEADROOM, HEADROOM_OPTION, Headroom, idle, is_idle, share
 from spillway.model import Decision, Measurement
 from spillway.options import Option
@@ -23,6 +24,7 @@ class Aurora:
 
     cadence: ClassVar[Cadence] = "period"
     adapts: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = can("---xxx-")
     parameters: ClassVar[tuple[Option, ...]] = (HEADROOM_OPTION,)
 
     def __init__(self, *, headroom: float | None = None) -> None:

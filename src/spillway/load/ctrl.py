@@ -4,6 +4,7 @@ import math
 from typing import ClassVar, Literal, NamedTuple
 
 from spillway.errors import require
+from spillway.load.capabilities import Capabilities, can
 from spillway.load.shares import HEADROOM, HEADROOM_OPTION, Headroom, idle, is_idle, share
 from spillway.model import ADMIT_ALL, Decision, Measurement
 from spillway.options import Option
@@ -92,6 +93,7 @@ class Ctrl:
 
     cadence: ClassVar[Cadence] = "period"
     adapts: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = can("xx---xx")
     parameters: ClassVar[tuple[Option, ...]] = (
         HEADROOM_OPTION,
         *DESIGN_OPTIONS,

@@ -6,6 +6,7 @@ from collections import deque
 from typing import ClassVar, Literal
 
 from spillway.errors import require
+from spillway.load.capabilities import Capabilities, can
 from spillway.model import Decision, KeepOfBacklog, Measurement
 from spillway.options import Option
 from spillway.ports import Cadence
@@ -35,6 +36,7 @@ class Dissp:
 
     cadence: ClassVar[Cadence] = "buffer"
     adapts: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = can("xxxx-xx")
     parameters: ClassVar[tuple[Option, ...]] = (
         Option(
             name="gain", kind="number", above=0.0, at_most=1.0, default=0.1, meaning="q of eq. 7"

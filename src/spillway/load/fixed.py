@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from spillway.errors import require
+from spillway.load.capabilities import Capabilities, can
 from spillway.load.shares import idle, is_idle
 from spillway.model import Decision, KeepFraction, Measurement
 from spillway.options import Option
@@ -19,6 +20,7 @@ class Fixed:
 
     cadence: ClassVar[Cadence] = "batch"
     adapts: ClassVar[bool] = False
+    capabilities: ClassVar[Capabilities] = can("---xx-x")
     parameters: ClassVar[tuple[Option, ...]] = (
         Option(
             name="keep_fraction",

@@ -1,13 +1,14 @@
 """Every load manager by name, and what each of them can and cannot do."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+from typing import ClassVar, Protocol
 
 from spillway.errors import unknown_name
 from spillway.load.aloma import Aloma
 from spillway.load.aurora import Aurora
 from spillway.load.baseline import Baseline
+from spillway.load.capabilities import Capabilities
 from spillway.load.ctrl import Ctrl
 from spillway.load.dissp import Dissp
 from spillway.load.fixed import Fixed
@@ -16,10 +17,18 @@ from spillway.load.pid import Pid
 from spillway.load.pie import Pie
 from spillway.load.predictive import Predictive
 from spillway.load.seamless import Seamless
-from spillway.options import parsed
+from spillway.options import Option, parsed
 from spillway.ports import LoadManager
 
-LAWS: Mapping[str, type[LoadManager]] = MappingProxyType(
+
+class Law(LoadManager, Protocol):
+    """A load manager as it is declared: found by name, made from its parameters."""
+
+    parameters: ClassVar[tuple[Option, ...]]
+    capabilities: ClassVar[Capabilities]
+
+
+LAWS: Mapping[str, type[Law]] = MappingProxyType(
     {
         "none": Nothing,
         "fixed": Fixed,
@@ -36,39 +45,8 @@ LAWS: Mapping[str, type[LoadManager]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Capabilities:
-    """Table 7 of the thesis, extended. The contract suite checks every entry in both directions."""
-
-    honours_target: bool  # under lasting overload the delay settles at the target
-    follows_changed_target: bool  # ... also when the target changes at run time
-    tunes_headroom: bool  # returns to the target when a background job takes capacity away
-    works_on_shared_operators: bool  # holds the delay where one tuple in gives several out
-    independent_of_fairness: bool  # holds the delay of the queries an unfair scheduler puts last
-    recovers: bool  # soon after an overload nothing is shed and the delay is small
-    no_creep: bool  # under mild overload the delay does not grow without bound
-
-
-def _can(pattern: str) -> Capabilities:
-    """One letter a column, in the order of the fields: x has it, - lacks it."""
-    fields = Capabilities.__dataclass_fields__
-    return Capabilities(**{name: mark == "x" for name, mark in zip(fields, pattern, strict=True)})
-
-
 CAPABILITIES: Mapping[str, Capabilities] = MappingProxyType(
-    {
-        "none": _can("-------"),
-        "fixed": _can("---xx-x"),
-        "aurora": _can("---xxx-"),
-        "baseline": _can("xx---xx"),
-        "ctrl": _can("xx---xx"),
-        "dissp": _can("xxxx-xx"),
-        "seamless": _can("xxxx-xx"),
-        "aloma": _can("xxxxxxx"),
-        "pid": _can("--xxxxx"),
-        "pie": _can("xxxx-xx"),
-        "predictive": _can("xxxxxxx"),
-    }
+    {name: law.capabilities for name, law in LAWS.items()}
 )
 
 
@@ -77,7 +55,7 @@ def make(name: str, **settings: object) -> LoadManager:
     return find(name)(**checked(name, settings))
 
 
-def find(name: str) -> type[LoadManager]:
+def find(name: str) -> type[Law]:
     if name not in LAWS:
         raise unknown_name("load manager", name, LAWS)
     return LAWS[name]

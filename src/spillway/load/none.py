@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from spillway.load.capabilities import Capabilities, can
 from spillway.model import ADMIT_ALL, Decision, Measurement
 from spillway.options import Option
 from spillway.ports import Cadence
@@ -16,6 +17,7 @@ class Nothing:
 
     cadence: ClassVar[Cadence] = "batch"
     adapts: ClassVar[bool] = False
+    capabilities: ClassVar[Capabilities] = can("-------")
     parameters: ClassVar[tuple[Option, ...]] = ()
 
     def decide(self, measurement: Measurement) -> Decision:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from spillway.errors import require
+from spillway.load.capabilities import Capabilities, can
 from spillway.load.shares import idle, is_idle, share
 from spillway.model import ADMIT_ALL, Decision, Measurement
 from spillway.options import Option
@@ -28,6 +29,7 @@ class Pid:
 
     cadence: ClassVar[Cadence] = "period"
     adapts: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = can("--xxxxx")
     parameters: ClassVar[tuple[Option, ...]] = (
         Option(name="proportional", kind="number", at_least=0.0, default=1.0, meaning="Kp"),
         Option(name="integral", kind="number", at_least=0.0, default=0.2, meaning="Ki"),

@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from spillway.errors import require
+from spillway.load.capabilities import Capabilities, can
 from spillway.load.shares import LEAST_KEPT, idle, is_idle
 from spillway.model import Decision, KeepFraction, Measurement
 from spillway.options import Option
@@ -32,6 +33,7 @@ class Pie:
 
     cadence: ClassVar[Cadence] = "period"
     adapts: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = can("xxxx-xx")
     parameters: ClassVar[tuple[Option, ...]] = (
         Option(
             name="alpha_per_s",

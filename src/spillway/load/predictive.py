@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from spillway.load.batch_planner import BatchPlanner
+from spillway.load.capabilities import Capabilities, can
 from spillway.load.queue_planner import QueuePlanner
 from spillway.load.shares import HEADROOM_OPTION, idle, is_idle, share
 from spillway.model import Decision, KeepOfBacklog, Measurement
@@ -28,6 +29,7 @@ class Predictive:
 
     cadence: ClassVar[Cadence] = "batch"
     adapts: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = can("xxxxxxx")
     parameters: ClassVar[tuple[Option, ...]] = (HEADROOM_OPTION,)
 
     def __init__(self, *, headroom: float | None = None) -> None:

@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from spillway.errors import require
+from spillway.load.capabilities import Capabilities, can
 from spillway.load.ctrl import DESIGN_OPTIONS, design
 from spillway.load.shares import HEADROOM, HEADROOM_OPTION, Headroom, idle, is_idle, share
 from spillway.model import Decision, Measurement
@@ -30,6 +31,7 @@ class Seamless:
 
     cadence: ClassVar[Cadence] = "period"
     adapts: ClassVar[bool] = True
+    capabilities: ClassVar[Capabilities] = can("xxxx-xx")
     parameters: ClassVar[tuple[Option, ...]] = (
         HEADROOM_OPTION,
         *DESIGN_OPTIONS,

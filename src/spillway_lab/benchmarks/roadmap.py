@@ -12,7 +12,6 @@ import numpy as np
 
 from spillway.gate.roadmap import Drops, Inflow, Part, locations, roadmap
 from spillway.model import Decision, KeepFraction, Measurement, Target
-from spillway.options import Option
 from spillway.ports import Cadence
 from spillway.report import Table
 from spillway_lab.benchmarks.registry import Benchmark, BenchReport, BenchSetup
@@ -37,7 +36,6 @@ class Held:
 
     cadence: ClassVar[Cadence] = "period"
     adapts: ClassVar[bool] = False
-    parameters: ClassVar[tuple[Option, ...]] = ()
 
     def __init__(self, fraction: float) -> None:
         self.decision = Decision(action=KeepFraction(fraction=fraction), reason="decided before")

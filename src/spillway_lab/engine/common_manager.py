@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from spillway.model import Decision, Measurement
-from spillway.options import Option
 from spillway.ports import Cadence, LoadManager
 from spillway_lab.engine.classes import ClassPlant
 
@@ -27,7 +26,6 @@ class CommonManager:
 
     cadence: ClassVar[Cadence] = "period"
     adapts: ClassVar[bool] = True
-    parameters: ClassVar[tuple[Option, ...]] = ()
 
     def __init__(self, law: LoadManager) -> None:
         self._law = law

@@ -72,3 +72,36 @@ def test_the_share_follows_equations_10_to_13_by_hand(measure) -> None:  # type:
 
 def test_an_unknown_cost_admits_everything(measure) -> None:  # type: ignore[no-untyped-def]
     assert Ctrl().decide(measure(cost_s=0.0, queued_tuples=10**6)).action.fraction == 1.0
+
+
+def test_what_leaves_is_measured_or_modelled(measure) -> None:  # type: ignore[no-untyped-def]
+    """Half of the capacity is taken by somebody else: 97 of 194 tuples completed. Only what is
+    measured knows, and admits that much less."""
+    queue = {"queued_tuples": 100, "offered_tuples": 1_000, "completed_tuples": 97}
+    admitted = {}
+    for outflow in ("measured", "modelled"):
+        decision = Ctrl(headroom=0.97, outflow=outflow).decide(measure(**queue))  # type: ignore[arg-type]
+        assert isinstance(decision.action, KeepFraction)
+        admitted[outflow] = decision.action.fraction * 1_000
+    assert admitted["modelled"] - admitted["measured"] == pytest.approx(194 - 97, abs=1.0)
+
+
+def test_one_wild_estimate_is_not_remembered_for_long(measure) -> None:  # type: ignore[no-untyped-def]
+    """On a cold JVM c can be wrong by a factor of hundred for a period."""
+    wild, calm = Ctrl(), Ctrl()
+    steady = {"queued_tuples": 200, "offered_tuples": 400, "completed_tuples": 194}
+    wild.decide(measure(queued_tuples=10_000_000, cost_s=0.5, offered_tuples=400))
+    calm.decide(measure(**steady))
+    for _ in range(12):
+        after, usual = wild.decide(measure(**steady)), calm.decide(measure(**steady))
+    assert isinstance(after.action, KeepFraction)
+    assert isinstance(usual.action, KeepFraction)
+    assert after.action.fraction == pytest.approx(usual.action.fraction, rel=0.15)
+
+
+def test_a_headroom_that_the_user_gives_is_a_share_of_what_is_told(measure) -> None:  # type: ignore[no-untyped-def]
+    queue = {"queued_tuples": 100, "offered_tuples": 10_000}
+    half = Ctrl(headroom=0.5).decide(measure(headroom=0.8, **queue))
+    assert half.headroom == pytest.approx(0.4)
+    assert Ctrl(headroom=0.5).decide(measure(**queue)).headroom == pytest.approx(0.5)
+    assert Ctrl().decide(measure(headroom=0.8, **queue)).headroom == pytest.approx(0.8)

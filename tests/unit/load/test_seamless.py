@@ -36,3 +36,15 @@ def test_headroom_moves_only_after_enough_periods_with_shedding(measure) -> None
 def test_a_new_quota_replaces_the_headroom(measure) -> None:  # type: ignore[no-untyped-def]
     law = Seamless()
     assert law.decide(measure(headroom=0.4)).headroom == 0.4
+
+
+def test_what_was_learned_is_scaled_by_a_new_quota(measure) -> None:  # type: ignore[no-untyped-def]
+    """Thesis eq. 6.1: twice the quota, twice the headroom, whatever had been made of it."""
+    law = Seamless(adjust_periods=1)
+    told = {"headroom": 0.4, "offered_load": 2.0, "queued_load_s": 0.5, "shed_tuples": 10}
+    for _ in range(5):
+        learned = law.decide(measure(delay_s=4.0, **told)).headroom
+    assert learned is not None
+    assert learned < 0.4
+    after = law.decide(measure(**{**told, "headroom": 0.8, "shed_tuples": 0})).headroom
+    assert after == pytest.approx(2.0 * learned)
