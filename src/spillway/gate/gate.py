@@ -61,6 +61,7 @@ class Gate:
         self._meter: Meter | None = None
         self._left_behind = False  # the last batch was smaller than wished: not tried yet
         self._order = Order(target=options.target)
+        self._alone = False  # there is a driver, but it does not answer
         self._standing: Standing | None = None
         self._decision = _NO_PERIOD_YET
         self._completed_tuples = 0
@@ -108,6 +109,7 @@ class Gate:
 
     def obey(self, order: Order | None) -> None:
         """What the driver said last; None: it does not answer, or there is none."""
+        self._alone = order is None and self.options.channel is not None
         self._order = order or replace(self._order, may_start=True, turn=1.0, spared=False)
 
     # -- what it answers
@@ -163,6 +165,8 @@ class Gate:
         tick(self, {self.options.class_name: self._law}, self)
         decision = self._overruled(self._decision)
         terms = self._terms(now_s, as_it_came=self._by_period and decision is self._decision)
+        if self._alone:
+            decision = replace(decision, reason=f"no control loop: {decision.reason}")
         given = terms.cut(decision, everything, waiting.arrivals)
         self.share, self._left_behind = given.share, given.bounded
         return self._offset(previous, waiting, given.cut, self._settings, now_s)
