@@ -9,7 +9,6 @@ from gates import Place, batches_done, gate, to_files, wait_until
 from pyspark.sql import SparkSession
 
 from spillway.gate.offsets import decode, encode
-from spillway.gate.options import GateOptions
 from spillway.gate.told import told_again
 from spillway.hosts.spark.ledger_files import audits
 
@@ -57,7 +56,7 @@ def test_a_run_on_spark_told_again_gives_the_same_offsets(
     wait_until(lambda: batches_done(query) >= 15)
     query.stop()
     lines = [json.loads(line) for line in record.read_text().splitlines()]
-    pairs = list(told_again(lines, GateOptions.parse(options)))
+    pairs = list(told_again(lines))
     assert len(pairs) >= 15
     assert [json.dumps(now) for _, now in pairs] == [json.dumps(then) for then, _ in pairs]
     logged = {(offset.seq, offset.planned_us) for offset in place.chain()}

@@ -1,7 +1,7 @@
 """Reading a flow file: every error names file, line, key, value and what is allowed."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -93,12 +93,16 @@ def _document_location(value: Any, location: Location) -> Location:
     """A validation error's place without the type tags that pydantic puts in between."""
     kept: list[str | int] = []
     for step in location:
-        inside = step in value if isinstance(value, dict) else isinstance(value, list)
+        inside = step in value if isinstance(value, dict) else _is_index(value, step)
         if inside:
             value = value[step]
-        if inside or step == location[-1]:
+        if inside or (step == location[-1] and kept[-1:] != [step]):
             kept.append(step)
     return tuple(kept)
+
+
+def _is_index(value: Any, step: str | int) -> bool:
+    return isinstance(value, list) and isinstance(step, int) and step < len(value)
 
 
 def _not_a_choice(problem: ErrorDetails) -> SpillwayError:
@@ -140,9 +144,32 @@ def problems_of(flow: Flow) -> Iterator[tuple[Location, str]]:
         yield from _option_problems(name, stream)
 
 
+# Gate options that a flow sets itself, and where a user says them.
+_SAID_ELSEWHERE: Mapping[str, str] = {
+    "delay": "classes.NAME.delay",
+    "manager": "classes.NAME.manager",
+    "period": "control.period",
+    "policy": "streams.NAME.policy",
+    "min_keep": "streams.NAME.min_keep",
+    "dry_run": "queries.NAME.dry_run",
+    "weight": "queries.NAME.estimate",
+    "heartbeat": "streams.NAME.event_time",
+    "schema": "streams.NAME.columns",
+    **{name: f"streams.NAME.{name}" for name in ("shedder", "key", "utility", "window", "epoch")},
+}
+_RUN_SETS = ("checkpoint", "ledger", "joint", "class", "gate", "trigger")
+
+
 def _option_problems(name: str, stream: Stream) -> Iterator[tuple[Location, str]]:
     if stream.source is None:
         return
+    place: Location = ("streams", name, "options")
+    for option in stream.options:
+        asked = option.lower().partition(".")[0]
+        if asked in _SAID_ELSEWHERE:
+            yield place, f"streams.{name}.options.{option}: say it as {_SAID_ELSEWHERE[asked]}"
+        elif asked in _RUN_SETS:
+            yield place, f"streams.{name}.options.{option}: `spillway run` sets it; leave it out"
     try:
         require_valid(stream.source, stream.options)
     except SpillwayError as error:

@@ -1,11 +1,12 @@
 """`spillway replay`: a recorded run, decided again by another load manager."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spillway.cli.screen import console, print_json, print_table
+from spillway.cli.screen import console, law_settings, print_json, print_table
 from spillway.errors import SpillwayError
 from spillway.report import Table
 
@@ -14,25 +15,39 @@ if TYPE_CHECKING:
 
 
 def replay(
-    journal: Annotated[Path, typer.Argument(help="the journal of a run: journal.jsonl")],
-    manager: Annotated[str, typer.Option(help="the load manager that decides now")],
+    journal: Annotated[
+        Path, typer.Argument(help="the journal of a run, or a file of option `record`")
+    ],
+    manager: Annotated[
+        str | None, typer.Option(help="the load manager that decides now; a record needs none")
+    ] = None,
     setting: Annotated[
         list[str] | None, typer.Option("--set", help="of the load manager: headroom=0.9")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON only")] = False,
 ) -> None:
-    """Decide a recorded run again, in virtual time: its arrivals, its prices, another law."""
+    """Decide a recorded run again, in virtual time: its arrivals, its prices, another law.
+
+    What one gate was told (option `record`) is told again: are the offsets the same?
+    """
     from spillway.hosts.virtual.replay import replayed
     from spillway.journal.entries import Event
     from spillway.journal.files import read_journal
     from spillway.load import laws
     from spillway.model import Decided
 
-    settings = laws.checked(manager, _settings(setting or []))
-    entries = list(read_journal(journal))
-    begins = [e.fields for e in entries if isinstance(e, Event) and e.kind == "started"]
-    decided = [entry for entry in entries if isinstance(entry, Decided)]
-    found = [_row(one) for one in replayed(decided, manager, settings, (begins or [{}])[-1])]
+    if manager is None:
+        _tell_again(journal, as_json)
+        return
+    settings = laws.checked(manager, law_settings(setting or []))
+    started: Mapping[str, Any] = {}
+    decided: list[Decided] = []
+    for entry in read_journal(journal):
+        if isinstance(entry, Decided):
+            decided.append(entry)
+        elif isinstance(entry, Event) and entry.kind == "started":
+            started, decided = entry.fields, []  # the last run of several in one folder
+    found = [_row(one) for one in replayed(decided, manager, settings, started)]
     if as_json:
         print_json({"manager": manager, "results": found})
         return
@@ -54,11 +69,27 @@ def _row(one: "QueryReplay") -> dict[str, object]:
     }
 
 
-def _settings(given: list[str]) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals:
-            raise SpillwayError(f"--set is '{text}': it must be name=value, such as headroom=0.9")
-        found[name.strip()] = value.strip()
-    return found
+def _tell_again(record: Path, as_json: bool) -> None:
+    import json
+
+    from spillway.gate.told import told_again
+    from spillway.lines import whole_lines
+
+    try:
+        lines = [json.loads(line) for line in whole_lines(record)]
+        pairs = list(told_again(lines))
+    except FileNotFoundError as error:
+        raise SpillwayError(f"there is no file at {record}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise SpillwayError(
+            f"{record} is no record of a gate: give a file of option 'record', or --manager for"
+            " a journal"
+        ) from error
+    differ = [then["seq"] for then, now in pairs if then != now]
+    if as_json:
+        print_json({"offsets": len(pairs), "differ": differ})
+    else:
+        same = "all the same" if not differ else f"batches {differ} differ"
+        console.print(f"{len(pairs)} offsets told again: {same}", highlight=False)
+    if differ:
+        raise typer.Exit(1)

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table as RichTable
 
+from spillway.errors import SpillwayError
 from spillway.report import Progress as Report
 from spillway.report import Table
 
@@ -56,3 +57,14 @@ def progress_bar(title: str) -> Iterator[Report]:
             bar.update(task, description=f"{title}: {what}", completed=fraction)
 
         yield report
+
+
+def law_settings(given: list[str]) -> dict[str, object]:
+    """`--set name=value` of a load manager."""
+    found: dict[str, object] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise SpillwayError(f"--set is '{text}': it must be name=value, such as headroom=0.9")
+        found[name.strip()] = value.strip()
+    return found

@@ -127,9 +127,11 @@ class ServiceClass(Part):
         1.0, ge=0.0, le=1.0, description="the largest part of its share that the class lends"
     )
 
-    @field_validator("manager")
+    @field_validator("manager", mode="before")
     @classmethod
-    def _known(cls, value: str | dict[str, Any]) -> str | dict[str, Any]:
+    def _known(cls, value: object) -> object:
+        if not isinstance(value, str | dict):
+            raise ValueError("it must be a law's name, or {law: name} with its parameters")
         try:
             law, settings = _law(value)
             laws.checked(law, settings)

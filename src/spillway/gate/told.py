@@ -62,11 +62,18 @@ class TellingGate(Gate):
 
 
 def told_again(
-    lines: Iterable[Mapping[str, Any]], options: GateOptions
+    lines: Iterable[Mapping[str, Any]], options: GateOptions | None = None
 ) -> Iterator[tuple[Encoded, Encoded]]:
-    """(what was answered then, what a new gate answers now), for every offset."""
-    gate = Gate(options)
+    """(what was answered then, what a new gate answers now), for every offset.
+
+    A record begins anew with every start of a query: so does the gate. `options` instead of those
+    that the record holds make it another one.
+    """
+    gate = Gate(options or GateOptions.parse({}))
     for line in lines:
+        if line["call"] == "options":
+            gate = Gate(options or GateOptions.parse(line["options"]))
+            continue
         answer = _tell(gate, line)
         if answer is not None:
             yield line["answer"], encode(answer)

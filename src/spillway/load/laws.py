@@ -64,5 +64,5 @@ def find(name: str) -> type[Law]:
 def checked(name: str, settings: Mapping[str, object]) -> dict[str, object]:
     """The parameters of a law as its declaration has them, with its defaults."""
     what = f"parameter '{{}}' of load manager '{name}'"
-    values = parsed(find(name).parameters, settings, f"load manager '{name}'", what)
+    values = parsed(find(name).parameters, settings, "it", what)
     return {setting: value for setting, value in values.items() if value is not None}

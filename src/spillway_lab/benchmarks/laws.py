@@ -22,6 +22,7 @@ from spillway.report import Table
 from spillway_lab.benchmarks.flow_runs import opened, started, watch
 from spillway_lab.benchmarks.registry import Benchmark, BenchReport, BenchSetup
 
+Manager = str | dict[str, object]
 LAWS = ("predictive", "ctrl", "baseline", "dissp", "seamless", "aloma", "aurora")
 OVERLOAD = 2.0
 SETTLE_S, SLOW_SETTLE_S = 30.0, 90.0
@@ -44,7 +45,7 @@ class Case:
     priorities: Mapping[str, int]
     queries: Mapping[str, str]  # query -> class
 
-    def flow(self, law: str, rate_per_s: Mapping[str, float], **options: object) -> Flow:
+    def flow(self, law: Manager, rate_per_s: Mapping[str, float], **options: object) -> Flow:
         return Flow.model_validate(
             {
                 "streams": {
@@ -111,7 +112,7 @@ class Outcome:
 
 def batches_in(
     case: Case,
-    law: str,
+    law: Manager,
     spark: SparkSession,
     rates: Mapping[str, float],
     seconds: float,
@@ -130,15 +131,11 @@ def calibrated(case: Case, spark: SparkSession, known: Prices, seconds: float) -
     """o, c and s by batches of fixed size: few tuples, many tuples, many scanned for few kept."""
     few = min(max(100_000, round(BATCH_S / known.kept_s)), 5_000_000)
     rates = dict.fromkeys(case.queries, min(9e7, 30.0 * few))
-    shapes: list[dict[str, object]] = [
-        {"max_batch": few, "manager.keep_fraction": 1.0},
-        {"max_batch": 4 * few, "manager.keep_fraction": 1.0},
-        {"max_batch": few, "manager.keep_fraction": 0.1},
-    ]
     points: list[tuple[int, int, float]] = []
-    for shape in shapes:
-        first = {"first_batch": shape["max_batch"]}
-        _, found = batches_in(case, "fixed", spark, rates, seconds, **shape, **first)
+    for size, share in ((few, 1.0), (4 * few, 1.0), (few, 0.1)):
+        law: Manager = {"law": "fixed", "keep_fraction": share}
+        sizes = {"first_batch": size, "max_batch": size}
+        _, found = batches_in(case, law, spark, rates, seconds, **sizes)
         points += [one for batches in found.values() for one in _points(batches)]
     return solved(points)
 

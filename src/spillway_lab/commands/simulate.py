@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from spillway.cli.screen import errors, print_json, print_table, progress_bar
-from spillway.errors import SpillwayError, require
+from spillway.cli.screen import errors, law_settings, print_json, print_table, progress_bar
+from spillway.errors import require
 from spillway.load import laws
 from spillway.model import Target, parse_duration_s
 from spillway.report import Table
@@ -61,7 +61,7 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Run one load manager in virtual time and show what it does to delay and loss."""
-    law = laws.make(manager, **_settings(setting or []))
+    law = laws.make(manager, **law_settings(setting or []))
     duration_s = parse_duration_s(duration, "duration")
     period_s = parse_duration_s(period, "control period")
     require(seed >= 0, "seed", seed, "zero or above")
@@ -94,19 +94,6 @@ def _show(manager: str, asked: Asked, run: Run, as_json: bool) -> None:
     title = f"{manager} on {network}, {workload}, target {target}"
     rows = list(_results(run).items())
     print_table(Table(title=title, columns=("figure", "value"), rows=rows))
-
-
-def _settings(given: list[str]) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for text in given:
-        name, _, value = text.partition("=")
-        try:
-            found[name.strip()] = float(value)
-        except ValueError as error:
-            raise SpillwayError(
-                f"--set is '{text}': it must be name=number, for example headroom=0.9"
-            ) from error
-    return found
 
 
 def _results(run: Run) -> dict[str, Any]:

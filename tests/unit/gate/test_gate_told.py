@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from spillway.classes.control import ClassTerms
+from spillway.cli.app import app
 from spillway.clock import ManualClock
 from spillway.gate import cutting
 from spillway.gate.options import GateOptions
@@ -44,15 +46,16 @@ def recorded_by_virtual_host(manager: str) -> Told:
     return told
 
 
-def differing(told: Told, manager: str) -> int:
-    pairs = list(told_again(told, GateOptions.parse({"manager": manager})))
+def differing(told: Told, manager: str | None = None) -> int:
+    options = GateOptions.parse({"manager": manager}) if manager else None
+    pairs = list(told_again(told, options))
     assert len(pairs) > 5
     return sum(json.dumps(then) != json.dumps(now) for then, now in pairs)
 
 
 @pytest.mark.parametrize("manager", LAWS)
 def test_a_run_of_the_spark_planner_told_again(log: ToyLog, tmp_path: Path, manager: str) -> None:
-    assert differing(recorded_by_spark(log, tmp_path, manager), manager) == 0
+    assert differing(recorded_by_spark(log, tmp_path, manager)) == 0
 
 
 @pytest.mark.parametrize("manager", LAWS)
@@ -78,3 +81,23 @@ def test_a_gate_that_is_broken_is_broken_on_both_hosts(
 
     monkeypatch.setattr(cutting, "cut", one_less)
     assert all(differing(lines, "predictive") > 10 for lines in told)
+
+
+def test_a_record_holds_no_option_of_the_log(log: ToyLog, tmp_path: Path) -> None:
+    path = tmp_path / "told.jsonl"
+    secret = {"kafka.sasl.password": "hush", "topic": "orders"}
+    ToySpark.over(log, ManualClock(1000.0), record=str(path), **secret).batches(2)
+    first = json.loads(path.read_text().splitlines()[0])
+    assert first["options"] == {"record": str(path)}
+
+
+def test_the_command_tells_a_record_again(log: ToyLog, tmp_path: Path) -> None:
+    recorded_by_spark(log, tmp_path, "ctrl")
+    path = tmp_path / "told.jsonl"
+    said = CliRunner().invoke(app, ["replay", str(path)])
+    assert (said.exit_code, "all the same" in said.stdout) == (0, True)
+    path.write_text(path.read_text().replace('"keep_ppm":1000000', '"keep_ppm":999999'))
+    said = CliRunner().invoke(app, ["replay", str(path), "--json"])
+    assert said.exit_code == 1
+    refused = CliRunner().invoke(app, ["replay", str(tmp_path)])
+    assert refused.exit_code != 0

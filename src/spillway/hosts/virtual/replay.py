@@ -13,13 +13,12 @@ import numpy as np
 
 from spillway.classes.control import ClassTerms
 from spillway.errors import SpillwayError
-from spillway.gate.delays import delay_s
 from spillway.gate.options import GateOptions
 from spillway.hosts.virtual.host import VirtualHost, VirtualQuery
 from spillway.hosts.virtual.machine import RecordedCost
 from spillway.hosts.virtual.trace import CurveLog
 from spillway.load import laws
-from spillway.model import Decided, Delays, Target
+from spillway.model import Decided, Measurement, Target, parse_duration_s
 
 _CORES = 2  # where a journal does not say
 
@@ -36,6 +35,24 @@ class QueryReplay:
     recorded_delay_s: float | None
     kept_ratio: float
     delay_s: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Control:
+    """How the driver of the recorded run looked at its classes."""
+
+    policy: str
+    period_s: float
+    cycle: int
+
+    @classmethod
+    def of(cls, started: Mapping[str, Any]) -> "Control":
+        known = started.get("control", {})
+        return cls(
+            policy=str(known.get("policy", "dilos")),
+            period_s=parse_duration_s(str(known.get("period", "1s"))),
+            cycle=int(known.get("cycle", 2)),
+        )
 
 
 def replayed(
@@ -58,11 +75,14 @@ def replayed(
     began_s = min(run[0].measurement.time_s - run[0].measurement.period_s for run in runs.values())
     ends_s = max(run[-1].measurement.time_s for run in runs.values()) - began_s
     queries = [_query(name, run, manager, settings, began_s) for name, run in runs.items()]
+    control = Control.of(started)
     host = VirtualHost(
         queries,
         _terms(runs, started, manager),
         cores=int(started.get("cores", _CORES)),
-        policy=str(started.get("policy", "dilos")),
+        policy=control.policy,
+        period_s=control.period_s,
+        cycle_periods=control.cycle,
         seed=seed,
     )
     host.advance(ends_s)
@@ -86,7 +106,7 @@ def _query(
         times_s.append(max(starts_s + 1e-6, m.time_s - began_s))
         counts.append(counts[-1] + m.offered_tuples)
     known = [(m.time_s - began_s, m.prices) for m in measured if m.prices is not None]
-    options = GateOptions.parse({"manager": manager, **_as_options(settings)})
+    options = GateOptions.parse({"manager": manager, "query": name, **_as_options(settings)})
     return VirtualQuery(
         name=name,
         log=CurveLog(np.array(times_s), np.array(counts)),
@@ -120,13 +140,9 @@ def _terms(
 
 def _outcome(host: VirtualHost, name: str, run: list[Decided]) -> QueryReplay:
     measured, lane = [decided.measurement for decided in run], host.lanes[name]
-    then = [(m.delay_s, m.completed_tuples) for m in measured if m.delay_s is not None]
-    completed = sum(tuples for _, tuples in then)
+    again = [d.measurement for d in host.decided if d.measurement.query == name]
     admitted = sum(m.admitted_tuples for m in measured)
     shed = sum(m.shed_tuples for m in measured)
-    delays: list[Delays] = [
-        done.part.delays(done.ended_s) for done in lane.finished if done.part.arrived is not None
-    ]
     totals = lane.at.totals
     return QueryReplay(
         query=name,
@@ -134,7 +150,14 @@ def _outcome(host: VirtualHost, name: str, run: list[Decided]) -> QueryReplay:
         target=measured[0].target,
         offered_tuples=sum(m.offered_tuples for m in measured),
         recorded_kept_ratio=admitted / max(1, admitted + shed),
-        recorded_delay_s=sum(d * n for d, n in then) / completed if completed else None,
+        recorded_delay_s=_delay_s(measured),
         kept_ratio=totals.admitted / max(1, totals.admitted + totals.shed),
-        delay_s=delay_s(delays, measured[0].target),
+        delay_s=_delay_s(again),
     )
+
+
+def _delay_s(measured: list[Measurement]) -> float | None:
+    """The target's statistic of each period, averaged over the tuples: alike for both runs."""
+    known = [(m.delay_s, m.completed_tuples) for m in measured if m.delay_s is not None]
+    completed = sum(tuples for _, tuples in known)
+    return sum(delay_s * n for delay_s, n in known) / completed if completed else None

@@ -138,7 +138,8 @@ class Application:
             "started",
             queries=list(self._queries),
             classes={name: c.model_dump() for name, c in self.classes.items()},
-            cores=self.spark.sparkContext.defaultParallelism,
+            cores=self._cores,
+            control=self.flow.control.model_dump(),
         )
         self._loop.start()
         self.folder.channel.write_text(str(self._channel.path))

@@ -71,6 +71,8 @@ class Gates:
             options["heartbeat"] = stream.event_time
         if len(self._streams[name]) > 1:
             options["joint"] = name
+        if "record" in options:
+            options["record"] += f".{name}"  # queries over one stream have each their own
         options.setdefault("parallelism", str(self.tasks_of_a_batch()))
         return options
 

@@ -59,7 +59,7 @@ class Planner:
         self._gate_options = gate
         self._schema = schema
         self._clock, self._elapsed, self._sleep = around.clock, around.elapsed, around.sleep
-        self._gate = gate_of(gate)
+        self._gate = gate_of(gate, self._options)
         self._ask = around.ask
         if self._ask is None and gate.channel is not None:
             self._ask = Driver(gate.channel, self._clock).ask
@@ -75,7 +75,7 @@ class Planner:
         self._looked_s = 0.0
         self._running: _Running | None = None
         self._completed_seq: int | None = None
-        self._frozen = False  # an AvailableNow run: serve what is there, all of it, then nothing
+        self._frozen = False  # an AvailableNow run
         self._begun_at: tuple[Span, ...] | None = None  # where the log ended then
         self._busy_s = self._elapsed()  # when the last batch was planned
 
@@ -161,8 +161,6 @@ class Planner:
         if self._gate_options.selection is not None:
             columns = self._schema or log
             self._shedding = Shedding(self._gate_options.selection, options, columns)
-
-    # -- a batch has ended
 
     def _batch_ended(self, previous: Offset) -> None:
         running, self._running = self._running, None
