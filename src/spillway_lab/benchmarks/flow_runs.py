@@ -31,7 +31,7 @@ def opened(flow: Flow) -> Iterator[SparkSession]:
     """A session with pools and task slots for the classes of the flow."""
     root = Path(tempfile.mkdtemp(prefix="spillway-session-"))
     priorities = {name: c.priority for name, c in flow.classes.items()}
-    master, settings = session_for(flow.spark.master, priorities, root)
+    master, settings = session_for(flow.spark.master, priorities, root, len(flow.queries))
     given = {key: str(value) for key, value in flow.spark.config.items()}
     spark = open_session(master, {**settings, **given}, name="spillway bench")
     try:

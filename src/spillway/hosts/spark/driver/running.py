@@ -21,7 +21,8 @@ def running(flow: Flow, name: str, root: Path, master: str | None = None) -> Ite
     sinks.require_ready(flow)
     priorities = {name: c.priority for name, c in flow.classes.items()}
     given = {key: str(value) for key, value in flow.spark.config.items()}
-    chosen, settings = session_for(master or flow.spark.master, priorities, root)
+    wanted = master or flow.spark.master
+    chosen, settings = session_for(wanted, priorities, root, len(flow.queries))
     spark = open_session(chosen, {**settings, **given}, name=f"spillway {name}")
     try:
         application = Application(flow, spark, Folder(root=root.absolute()))

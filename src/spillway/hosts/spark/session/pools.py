@@ -38,12 +38,16 @@ def cores_here() -> int:
 
 
 def session_for(
-    master: str, priorities: Mapping[str, int], folder: Path
+    master: str, priorities: Mapping[str, int], folder: Path, queries: int = 1
 ) -> tuple[str, dict[str, str]]:
-    """The master and the settings of a session that runs classes with these priorities."""
+    """The master and the settings of a session that runs so many queries in these classes.
+
+    Queries of one class need slots of their own as well: where they wait for each other's tasks,
+    the one with the larger batches makes the other's look dear, and takes ever more.
+    """
     settings = _pool_settings(priorities, folder)
     cores, match = task_slots(master), _LOCAL.fullmatch(master)
-    if cores is None or match is None or len(priorities) < 2:
+    if cores is None or match is None or max(queries, len(priorities)) < 2:
         return master, settings
     slots = cores * batches_in_flight(cores, priorities.values())
     settings["spark.default.parallelism"] = str(cores)

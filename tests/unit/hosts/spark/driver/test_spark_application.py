@@ -183,3 +183,8 @@ def test_a_cluster_keeps_its_master(tmp_path: Path, master: str) -> None:
 
 def test_one_class_needs_no_more_task_slots(tmp_path: Path) -> None:
     assert session_for("local[2,4]", {"gold": 6}, tmp_path)[0] == "local[2,4]"
+
+
+def test_two_queries_of_one_class_do_not_wait_for_each_others_tasks(tmp_path: Path) -> None:
+    master, settings = session_for("local[2,4]", {"gold": 6}, tmp_path, queries=2)
+    assert (master, settings["spark.default.parallelism"]) == ("local[4,4]", "2")
