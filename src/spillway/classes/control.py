@@ -69,7 +69,9 @@ class ClassControl:
 
     def change(self, name: str, terms: ClassTerms) -> None:
         self.classes[name] = terms
-        self.turns.first = self._highest()
+        before, self.turns.first = self.turns.first, self._highest()
+        # The highest class has a slot of its own, where there is a highest.
+        self.turns.slots += (self.turns.first is not None) - (before is not None)
 
     def resize(self, slots: int, machine: float) -> None:
         """The machine has become larger or smaller."""
@@ -208,7 +210,8 @@ class ClassControl:
             return
         for name, found in queries.items():
             capacity = self.turns.quotas[name] * machine
-            self._turn |= turns(found, self.classes[name].target, capacity)
+            active = {n: load for n, load in found.items() if load.rate_per_s > 0.0}
+            self._turn |= turns(active, self.classes[name].target, capacity)
 
     def _originals(self) -> dict[str, float]:
         return original_shares({name: c.priority for name, c in self.classes.items()})

@@ -1,5 +1,6 @@
 """From a load manager's decision to the batch: how far it reaches and what of it is kept."""
 
+import math
 from dataclasses import dataclass, replace
 
 from spillway.gate.arrivals import Arrivals
@@ -7,7 +8,10 @@ from spillway.gate.entry import EntryShare
 from spillway.gate.options import GateOptions
 from spillway.gate.pacing import Cut, Pace, cut, freshest
 from spillway.gate.staleness import is_stale, newest_within_target
+from spillway.load.shares import LEAST_KEPT
 from spillway.model import Decision, KeepFraction, Prices, Target
+
+_NARROWING = 20  # steps towards a reach that keeps to the bounds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,11 +49,20 @@ class Terms:
         share = min(1.0, kept / pending)
         given = cut(share * own.tuples, least, own.tuples, self.bounds, decision.reason)
         if self.entry is not None and given.reach_tuples < own.tuples:
-            came = self.entry.of(own, given.reach_tuples)
-            given = replace(given, fraction=max(came, self.options.min_keep))
+            given = self._as_it_came(given, self.entry, own)
         if self.options.policy == "fresh" and self.options.joint is None:
             given = freshest(given)
         return Given(cut=given, share=share, bounded=bounded)
+
+    def _as_it_came(self, given: Cut, entry: EntryShare, own: Arrivals) -> Cut:
+        """The oldest came under shares of their own: kept by those, and within the same bounds."""
+        reach, most = given.reach_tuples, self.bounds.kept_tuples
+        for _ in range(_NARROWING):
+            share = max(entry.of(own, reach), self.options.min_keep)
+            if share * reach <= most:
+                break
+            reach = max(1, int(most / share))
+        return replace(given, reach_tuples=reach, fraction=share)
 
     @property
     def bounds(self) -> Pace:
@@ -92,7 +105,7 @@ class Terms:
         free = self.options.min_keep == 0.0 and self.options.joint is None and self.adapts
         if not free or kept >= arrivals.tuples or self.prices is None:
             return False
-        if self.options.policy == "fresh" and self.entry is None:
+        if self.options.policy == "fresh" and self.decides_now:
             return True
         may = self.left_behind or self.decides_now
         return may and is_stale(arrivals, self.now_s, self.target)
@@ -104,7 +117,10 @@ class Terms:
         if decision.aim_s is not None:
             prices, target = prices.slower(prices.pace), replace(target, delay_s=decision.aim_s)
         fits = newest_within_target(arrivals, self.now_s, prices, target)
-        kept = min(arrivals.tuples, max(fits, prices.cheap_tuples))
+        least = math.ceil(
+            LEAST_KEPT * arrivals.tuples
+        )  # so that some output remains, and is learned
+        kept = min(arrivals.tuples, max(fits, prices.cheap_tuples, least))
         stale = "stale backlog" if self.decides_now else "stale backlog of the start"
         why = "freshest first" if self.options.policy == "fresh" else f"{stale}, freshest once"
         reason = f"{why}: keeps {kept} of {arrivals.tuples}"

@@ -22,6 +22,7 @@ from spillway.load.batch_model import BatchModel
 from spillway.loop import tick
 from spillway.model import (
     ADMIT_ALL,
+    Backlog,
     BatchRecord,
     Decided,
     Decision,
@@ -61,6 +62,7 @@ class Gate:
         self._meter: Meter | None = None
         self._left_behind = False  # the last batch was smaller than wished: not tried yet
         self._order = Order(target=options.target)
+        self._rested = False  # the law knows that nothing waits
         self._alone = False  # there is a driver, but it does not answer
         self._standing: Standing | None = None
         self._decision = _NO_PERIOD_YET
@@ -110,7 +112,7 @@ class Gate:
     def obey(self, order: Order | None) -> None:
         """What the driver said last; None: it does not answer, or there is none."""
         self._alone = order is None and self.options.channel is not None
-        self._order = order or replace(self._order, may_start=True, turn=1.0, spared=False)
+        self._order = order or replace(self._order, may_start=True)
 
     # -- what it answers
 
@@ -162,6 +164,9 @@ class Gate:
         """The next batch. Something waits, here or at another gate of the query."""
         everything = _everything(waiting.arrivals, company)
         self._stand(previous, everything, now_s, company)
+        if self._rested:
+            self._rested = False
+            self._meter_again()
         tick(self, {self.options.class_name: self._law}, self)
         decision = self._overruled(self._decision)
         terms = self._terms(now_s, as_it_came=self._by_period and decision is self._decision)
@@ -171,10 +176,23 @@ class Gate:
         self.share, self._left_behind = given.share, given.bounded
         return self._offset(previous, waiting, given.cut, self._settings, now_s)
 
+    def rest(self, previous: Offset, now_s: float, company: Company = ALONE) -> None:
+        """Nothing waits. A law of a period hears of it once: what it remembers of an overload is
+        past, and the next tuple comes under no share of it."""
+        if not self._by_period or self._rested:
+            return
+        self._stand(previous, _everything(Arrivals.pool([]), company), now_s, company)
+        assert self._meter is not None
+        assert self._standing is not None
+        if self._meter.is_due(self._standing, self.options.period_s):
+            self._rested = True
+            tick(self, {self.options.class_name: self._law}, self)
+
     def follow(self, previous: Offset, waiting: Waiting, share: float, now_s: float) -> Offset:
         """The same batch at another gate of the query, with the share decided for all."""
+        assert self._pace is not None
         tuples, least = waiting.arrivals.tuples, self.options.min_keep if share < 1.0 else 1.0
-        bounds = self._terms(now_s).bounds
+        bounds = self._pace.within(self.options.max_batch, "max_batch")  # the leader knows prices
         given = cut(share * tuples, least, tuples, bounds, f"joint share {share:.3g}")
         return self._offset(previous, waiting, given, self._settings, now_s)
 
@@ -205,7 +223,8 @@ class Gate:
         """At every batch, or at the first one after a period, with the true time that passed."""
         assert self._meter is not None
         assert self._standing is not None
-        if self._by_period and not self._meter.is_due(self._standing, self.options.period_s):
+        due = self._rested or self._meter.is_due(self._standing, self.options.period_s)
+        if self._by_period and not due:
             return
         share = self._entry.now if self._by_period else 1.0
         yield self._meter.measure(self._standing, self.prices, share)
@@ -218,6 +237,12 @@ class Gate:
     def record(self, measurement: Measurement, decision: Decision) -> None:
         decided = Decided(measurement=measurement, decision=self._overruled(decision))
         self._decided = [*self._decided[1 - _UNREPORTED_KEPT :], decided]
+
+    def _meter_again(self) -> None:
+        """After a rest the period begins with what has just come."""
+        assert self._meter is not None
+        assert self._standing is not None
+        self._meter.begin(replace(self._standing, backlog=Backlog()))
 
     # -- deciding
 

@@ -51,12 +51,16 @@ class Meter:
         self._completed_tuples += sum(d.tuples for d in batch.delays)
 
     def is_due(self, now: Standing, period_s: float) -> bool:
-        """Whether a period has passed since the last decision; the first begins now. A clock that
-        jumped back ends it."""
-        if self._before is None:
-            self._before = now
+        """Whether a period has passed since the last decision; the first begins now, and so does
+        one in which the clock was set back: nobody knows how long it was."""
+        if self._before is None or now.now_s < self._before.now_s:
+            self.begin(now)
             return False
-        return not 0.0 <= now.now_s - self._before.now_s < period_s
+        return now.now_s - self._before.now_s >= period_s
+
+    def begin(self, now: Standing) -> None:
+        """A period begins here."""
+        self._before, self._ended, self._completed_tuples = now, [], 0
 
     def measure(self, now: Standing, prices: Prices | None, entry_share: float) -> Measurement:
         """Since the last decision, at first since the oldest waiting tuple arrived.

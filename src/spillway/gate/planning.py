@@ -89,7 +89,7 @@ def next_offset(
         stretches=stretches,
         rule=rule,
         totals=Totals(
-            offered=totals.offered + waiting.tuples - totals.pending,
+            offered=totals.offered + max(0, waiting.tuples - totals.pending),
             admitted=totals.admitted + kept,
             shed=totals.shed + consumed - kept,
             lost=totals.lost + waiting.lost_tuples,

@@ -7,10 +7,13 @@ from typing import ClassVar, Literal
 
 from spillway.errors import require
 from spillway.load.capabilities import Capabilities, can
+from spillway.load.shares import LEAST_KEPT
 from spillway.model import Decision, KeepOfBacklog, Measurement
 from spillway.options import Option
 from spillway.ports import Cadence
 
+_BOUNDED = 0.8  # of what was wanted: less than that was somebody else's doing
+_LARGEST_CUT = 0.5  # of n in one step: a pause of the machine must not end the stream
 _LONGEST_LAG = 1024  # periods of history that eq. 6 may reach back
 
 
@@ -72,7 +75,8 @@ class Dissp:
         wanted = before
         if latency_s is not None and latency_s > 0.0:
             wanted += self._gain * self._step(before, measurement, latency_s)
-        self._kept = min(max(1.0, wanted), float(waiting))
+            wanted = max(_LARGEST_CUT * before, wanted)
+        self._kept = min(max(1.0, LEAST_KEPT * waiting, wanted), float(waiting))
         self._shedding = self._kept < waiting
         self._history.append(self._kept)
         seen = "none" if latency_s is None else f"{latency_s:.3g} s"
@@ -83,10 +87,12 @@ class Dissp:
         )
 
     def _before(self, measurement: Measurement) -> float:
-        """n(t) is what was processed: a gate that bounds its batches may have kept fewer."""
+        """n(t) is what was processed: a gate that bounds its batches may have kept fewer. A little
+        fewer is the chance of a sample, and means nothing."""
         if not measurement.batches:
             return self._kept
-        return min(self._kept, max(1.0, float(measurement.batches[-1].kept_tuples)))
+        processed = float(measurement.batches[-1].kept_tuples)
+        return max(1.0, processed) if processed < _BOUNDED * self._kept else self._kept
 
     def _step(self, kept: float, measurement: Measurement, latency_s: float) -> float:
         target_s = measurement.target.delay_s

@@ -56,7 +56,7 @@ class CurveLog:
         self._times_s, self._counts = times_s, counts
 
     def extent(self, now_s: float) -> tuple[Span, ...]:
-        stop = int(np.interp(now_s, self._times_s, self._counts))
+        stop = int(np.interp(now_s, self._times_s, self._counts) + 1e-6)  # whole ones are there
         return (Span(partition=0, start=0, stop=stop),)
 
     def arrivals(self, span: Span) -> ArrivalCurve:

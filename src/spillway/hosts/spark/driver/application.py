@@ -215,24 +215,30 @@ class Application:
     def _control(self) -> None:
         period_s = parse_duration_s(self.flow.control.period)
         while not self._stopping.wait(period_s):
-            self._follow_cores()
-            turns = self.dispatcher.control.turns
-            withheld = turns.withheld
-            decided = self.dispatcher.period_ended()
-            if turns.withheld != withheld:
-                now_s = self._clock.now_s()
-                self.journal.event(now_s, "room", withheld_slots=turns.withheld)
-            self._note_conditions()
-            self._note_losses()
-            for name, new in decided.items():
-                self.journal.event(
-                    self._clock.now_s(),
-                    "quota",
-                    class_name=name,
-                    quota=new.quota,
-                    interval_s=new.interval_s,
-                    reason=new.reason,
-                )
+            try:
+                self._look_at_classes()
+            except Exception as error:  # quotas must not freeze for one look that failed
+                self.journal.event(self._clock.now_s(), "failed", error=repr(error))
+
+    def _look_at_classes(self) -> None:
+        self._follow_cores()
+        turns = self.dispatcher.control.turns
+        withheld = turns.withheld
+        decided = self.dispatcher.period_ended()
+        if turns.withheld != withheld:
+            now_s = self._clock.now_s()
+            self.journal.event(now_s, "room", withheld_slots=turns.withheld)
+        self._note_conditions()
+        self._note_losses()
+        for name, new in decided.items():
+            self.journal.event(
+                self._clock.now_s(),
+                "quota",
+                class_name=name,
+                quota=new.quota,
+                interval_s=new.interval_s,
+                reason=new.reason,
+            )
 
     def _follow_cores(self) -> None:
         """Executors come and go: slots, quotas and tasks follow the cores that there are."""

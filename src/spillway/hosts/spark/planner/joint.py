@@ -26,6 +26,7 @@ from spillway.model import Prices
 from spillway.ports import ArrivalCurve, Log, Span
 
 _PARTITIONS_APART = 1_000_000  # keeps the partitions of different gates apart in one backlog
+_OF_ROWS = ("decode", "dead_letter", "schema")  # options of a log that concern its rows
 _BORN_S = time.monotonic()  # this process: what was asked before is of an earlier run
 
 Pending = list[tuple[Span, ArrivalCurve]]
@@ -38,6 +39,7 @@ class Lead:
     starts: bool  # whether the query runs a batch
     share: float = 1.0
     prices: Prices | None = None
+    parallelism: int | None = None  # tasks of a batch
 
 
 class Joint:
@@ -56,6 +58,7 @@ class Joint:
         self._name = member or str(os.getpid())
         self._open_log, self._elapsed = open_log, elapsed
         self._logs: dict[str, Log] = {}
+        self._zeros: dict[str, tuple[int, int]] = {}  # admitted and shed, when first seen
         self._asks = 0
         self._before_s = _BORN_S if folder is None else float("-inf")  # asked before
         self._followed: tuple[str, int] | None = None  # whose plan, and of which question
@@ -87,6 +90,7 @@ class Joint:
         return Lead(
             starts=said["starts"],
             share=said["share"],
+            parallelism=said["parallelism"],
             prices=None if prices is None else Prices(**{**prices, "doubts": (0.0,) * 6}),
         )
 
@@ -117,13 +121,18 @@ class Joint:
         admitted = shed = 0
         for number, (name, state) in enumerate(self._others(), start=1):
             if "stops" in state and self._is_asked(state):
-                admitted, shed = admitted + state["admitted"], shed + state["shed"]
+                # A gate's life before this run is nobody's arrival now.
+                zero = self._zeros.setdefault(name, (state["admitted"], state["shed"]))
+                admitted += state["admitted"] - zero[0]
+                shed += state["shed"] - zero[1]
                 pending += self._pending(number, name, state, now_s)
         return Company(pending=pending, admitted_tuples=admitted, shed_tuples=shed)
 
     def _pending(self, number: int, name: str, state: dict[str, Any], now_s: float) -> Pending:
         if name not in self._logs:
-            self._logs[name] = self._open_log(state["options"])
+            # Only its positions and arrivals are looked at: no schema, nothing to be decoded.
+            options = {k: v for k, v in state["options"].items() if k not in _OF_ROWS}
+            self._logs[name] = self._open_log(options)
         log, found = self._logs[name], []
         for span in log.extent(now_s):
             start = max(span.start, state["stops"].get(str(span.partition), span.start))

@@ -41,6 +41,7 @@ class _Running:
 
     end: Encoded | None  # None: only other gates of the query have a part in it
     planned_s: float  # monotonic
+    planned_at_s: float = 0.0  # wall time
     looked_s: float = 0.0  # what a shedder's look at the data took before that
     shown: bool = False
     replayed: bool = False
@@ -85,7 +86,7 @@ class Planner:
 
     def latest(self, start: Encoded) -> Encoded:
         """The end of the next batch, or `start` itself when there is nothing to do."""
-        previous = self._begin() if is_sentinel(start) else decode(start)
+        previous, self._looked_s = self._begin() if is_sentinel(start) else decode(start), 0.0
         if self._joint is not None:
             self._joint.enter(previous)
         if is_sentinel(start):
@@ -100,7 +101,7 @@ class Planner:
         if self._instances is not None:
             planned = replace(planned, instances=self._instances.version())
         end = encode(planned)
-        self._running = _Running(end=end, planned_s=self._busy_s, looked_s=self._looked_s)
+        self._running = self._runs(end)
         return end
 
     def shown(self, start: Encoded, end: Encoded) -> Offset | None:
@@ -171,11 +172,11 @@ class Planner:
             return
         if self._joint is not None:
             parts += self._joint.parts()
-        duration_s, ended_s = self._timed(running, previous)
+        duration_s, ended_s = self._timed(running)
         known_s = None if running.replayed else duration_s
         self._gate.ended(parts, duration_s=known_s, ended_s=ended_s)
 
-    def _timed(self, running: _Running, previous: Offset) -> tuple[float, float]:
+    def _timed(self, running: _Running) -> tuple[float, float]:
         """(duration, end) of the batch that has just ended."""
         now_s, gate = self._clock.now_s(), self._gate_options
         if gate.trigger_s is None:
@@ -183,7 +184,7 @@ class Planner:
             return self._elapsed() - running.planned_s + running.looked_s, now_s
         assert gate.checkpoint is not None
         ended_s = committed_s(Path(gate.checkpoint)) or now_s
-        return max(1e-3, ended_s - previous.planned_us / 1e6), ended_s
+        return max(1e-3, ended_s - running.planned_at_s), ended_s
 
     # -- the next batch
 
@@ -198,11 +199,15 @@ class Planner:
             return self._follow(previous, lead)
         planned, starts = self._lead(previous)
         if self._joint is not None:
-            share, prices = self._gate.share, self._gate.prices
-            self._joint.leads(Lead(starts=starts, share=share, prices=prices))
+            said = {"share": self._gate.share, "prices": self._gate.prices}
+            self._joint.leads(Lead(starts=starts, parallelism=self.parallelism, **said))
             if starts and (planned is None or planned.heartbeat):
-                self._running = _Running(end=None, planned_s=self._elapsed(), shown=True)
+                self._running = replace(self._runs(None), shown=True)
         return planned
+
+    def _runs(self, end: Encoded | None) -> _Running:
+        planned_s, at_s = self._elapsed(), self._clock.now_s()
+        return _Running(end=end, planned_s=planned_s, planned_at_s=at_s, looked_s=self._looked_s)
 
     def _lead(self, previous: Offset) -> tuple[Offset | None, bool]:
         """(this gate's batch, whether the query runs one): waits for tuples, here or at another
@@ -218,8 +223,9 @@ class Planner:
                         waiting, company = self._survey(previous), self._company()
                     return self._plan(previous, waiting, company), True
             else:
+                self._gate.rest(previous, self._clock.now_s(), company)
                 if self._gate.has_news:  # the last batch has ended: the driver hears of it once
-                    self._may_start(previous, waiting, ALONE, 0.0)
+                    self._may_start(previous, waiting, company, 0.0)
                 if beat := self._beat(previous):
                     return beat, False
             if left_s <= 0.0:
@@ -253,8 +259,10 @@ class Planner:
         planned = self._gate.plan(previous, waiting, self._clock.now_s(), company)
         if waiting.tuples == 0:
             return self._beat(previous)
-        planned = self._planned(planned, previous, None)
-        if self._shedding is not None:
+        # A few tuples of this gate cannot say where the keys of all of them are to be cut.
+        thin = waiting.arrivals.tuples < sum(span.tuples for span, _ in company.pending)
+        planned = self._planned(planned, previous, self._gate.share if thin else None)
+        if self._shedding is not None and not thin:
             self._gate.share = self._shedding.share(planned, self._gate.share)
         return planned
 
@@ -265,6 +273,7 @@ class Planner:
             return self._beat(previous)
         if not lead.starts:
             return None
+        self.parallelism = lead.parallelism or self.parallelism
         planned = self._gate.follow(previous, waiting, lead.share, self._clock.now_s())
         planned = replace(planned, prices=lead.prices or planned.prices)
         return self._planned(planned, previous, lead.share)
