@@ -14,7 +14,11 @@ def set_setting(
     folder: Annotated[Path, typer.Option(help="the folder of the running flow")],
     as_json: Annotated[bool, typer.Option("--json", help="print JSON only")] = False,
 ) -> None:
-    """Change priority, delay or lend of a class; it takes effect within two control periods."""
+    """Change priority, delay or lend of a class, or `control.policy`.
+
+    Targets take effect at the query's next turn, shares at the next redistribution
+    (`control.cycle` periods).
+    """
     from spillway.hosts.spark.driver.channel import request_change
 
     key, equals, value = change.partition("=")

@@ -4,7 +4,7 @@ Spark counts rows and times work while a plan runs anyway; reading the counters 
 neither the plan nor its result. Rows are exact. Times are task time, summed over the cores, and
 Spark times pipelines rather than operators: a pipeline is pulled from its end, so its time holds
 that of everything below it up to the next exchange, and an operator that was compiled into a
-pipeline has none of its own. costs_by_stage.py has the exact time of whole stages.
+pipeline has none of its own. by_stage.py has the exact time of whole stages.
 """
 
 import time

@@ -1,7 +1,7 @@
 """`estimate: true`: aggregates over a shed stream become estimates with bounds.
 
-The rewritten query computes weighted sums per group, then the formulas of estimates_numbers from
-them, as plain SQL. Each aggregate `x` is followed by `x_low` and `x_high`; every row ends with
+The rewritten query computes weighted sums per group, then the formulas of `numbers` from them, as
+plain SQL. Each aggregate `x` is followed by `x_low` and `x_high`; every row ends with
 `_seen`, the fraction of its tuples that was not shed. What cannot be estimated soundly is refused
 here, before anything runs.
 """

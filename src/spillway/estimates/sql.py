@@ -1,6 +1,6 @@
 """The SQL of estimates: sums per group, the steps from them to the bounds, the columns shown.
 
-The formulas are those of estimates_numbers.
+The formulas are those of `numbers`.
 """
 
 from collections.abc import Iterator

@@ -84,7 +84,7 @@ class Stream(Part):
     event_time: Name | None = Field(None, description="the column with the event time")
     watermark: Duration = Field("10s", description="how late event times may be")
     policy: Policy = Field(
-        "uniform", description="which tuples go: a uniform sample, or the oldest"
+        "uniform", description="which tuples go: a uniform sample stays, or the newest"
     )
     shedder: Annotated[str, OneOf(catalog.names())] = Field(
         catalog.UNIFORM, description="how tuples are chosen, as in docs/shedding.md"
@@ -208,9 +208,13 @@ class Query(Part):
 
 
 class Control(Part):
-    """The control loop."""
+    """The control period, and how capacity moves between classes."""
 
-    period: Duration = Field("1s", description="how often load managers of classes decide")
+    period: Duration = Field(
+        "1s",
+        description="control period: laws that have one decide at the first batch after it, at the"
+        " gate; the driver looks at the classes once a period",
+    )
     policy: Literal["dilos", "absolute", "hybrid", "guaranteed", "none"] = Field(
         "dilos", description="how capacity moves between classes"
     )

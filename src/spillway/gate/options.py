@@ -145,13 +145,11 @@ OPTIONS: tuple[Option, ...] = (
         "masks",
         "text",
         "query:ppm,... of a fused plan; adds `_queries`, bit k set where query k sees the row",
-        set_by="run",
     ),
     Option(
         "split",
         "text",
         "shared:cost,query:cost:weight,...; adds `_queries`, masks by what is cheapest to drop",
-        set_by="run",
     ),
     Option("instances", "text", "file with a template's instances; adds `_version`", set_by="run"),
     Option("channel", "text", "socket of the control loop", set_by="run"),

@@ -80,7 +80,8 @@ class Ctrl:
 
     The paper never defines f_out. `outflow` is "measured", the completions of the last period, or
     "modelled", H / c (its formula for BASELINE). Measured is right at every load and corrects a
-    wrong H by itself; it needs completions that do not come in lumps.
+    wrong H by itself. On micro-batches that takes periods that hold whole batches; a gate
+    decides when batches have ended and has no others.
 
     u stays between -H / c, with which nothing is admitted, and what it comes to while the queue is
     empty. The paper has no such bound; without it one wild estimate (a cold start, where c can be

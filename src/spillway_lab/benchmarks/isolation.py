@@ -1,11 +1,11 @@
 """`isolation`: does a burst of the lowest class cost the highest one anything?"""
 
-import os
 import time
 from dataclasses import asdict
 from typing import Any
 
 from spillway.flow.flow import Flow
+from spillway.hosts.spark.session.pools import cores_here
 from spillway.report import Table
 from spillway_lab.benchmarks.flow_runs import ClassFigures, figures_of, running, watch
 from spillway_lab.benchmarks.registry import Benchmark, BenchReport, BenchSetup
@@ -56,8 +56,7 @@ def flow_of(warm_s: float, burst_s: float, seed: int, cores: int) -> Flow:
 def run(setup: BenchSetup) -> BenchReport:
     """Warm up at the usual rates, then the burst; measured by the monitor from its first second."""
     warm_s, burst_s = (30.0, 15.0) if setup.quick else (60.0, 30.0)
-    cores = min(2, os.cpu_count() or 1)  # of the default master
-    flow = flow_of(warm_s, burst_s, setup.seed, cores)
+    flow = flow_of(warm_s, burst_s, setup.seed, cores_here())  # all, as the default master
     setup.progress("starting", 0.02)
     with running(flow) as application:
         began_s = time.time()
