@@ -55,8 +55,10 @@ class Terms:
         return Given(cut=given, share=share, bounded=bounded)
 
     def _as_it_came(self, given: Cut, entry: EntryShare, own: Arrivals) -> Cut:
-        """The oldest came under shares of their own: kept by those, and within the same bounds."""
-        reach, most = given.reach_tuples, self.bounds.kept_tuples
+        """The oldest came under shares of their own: kept by those, within what has been tried and
+        what the user allows. The bound by prices gives way: it is only there against minutes."""
+        reach = given.reach_tuples
+        most = self.pace.within(self.options.max_batch, "max_batch").kept_tuples
         for _ in range(_NARROWING):
             share = max(entry.of(own, reach), self.options.min_keep)
             if share * reach <= most:
@@ -117,9 +119,7 @@ class Terms:
         if decision.aim_s is not None:
             prices, target = prices.slower(prices.pace), replace(target, delay_s=decision.aim_s)
         fits = newest_within_target(arrivals, self.now_s, prices, target)
-        least = math.ceil(
-            LEAST_KEPT * arrivals.tuples
-        )  # so that some output remains, and is learned
+        least = math.ceil(LEAST_KEPT * arrivals.tuples)  # some output remains, and is learned
         kept = min(arrivals.tuples, max(fits, prices.cheap_tuples, least))
         stale = "stale backlog" if self.decides_now else "stale backlog of the start"
         why = "freshest first" if self.options.policy == "fresh" else f"{stale}, freshest once"

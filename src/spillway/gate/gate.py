@@ -15,7 +15,7 @@ from spillway.gate.measuring import Meter, Standing
 from spillway.gate.offsets import Offset
 from spillway.gate.options import GateOptions
 from spillway.gate.pacing import Cut, Pace, cut, dry
-from spillway.gate.planning import Settings, Waiting, heartbeat, next_offset
+from spillway.gate.planning import Settings, Waiting, next_offset
 from spillway.gate.rules import seen_tuples
 from spillway.load import laws
 from spillway.load.batch_model import BatchModel
@@ -203,19 +203,6 @@ class Gate:
         tuples, settings = waiting.arrivals.tuples, replace(self._settings, shares=(), split=None)
         given = cut(tuples, 1.0, tuples, pace, "available now")
         return self._offset(previous, waiting, given, settings, now_s)
-
-    def beats(self, previous: Offset, idle_s: float) -> bool:
-        """Whether a batch without tuples is due.
-
-        One after the last with tuples lets its watermark take effect. With heartbeat rows the
-        watermark itself moves, so they go on for as long as it is quiet.
-        """
-        if not self.options.heartbeat_rows and (previous.heartbeat or previous.seq == 0):
-            return False
-        return idle_s >= self.options.quiet_s
-
-    def heartbeat(self, previous: Offset, now_s: float) -> Offset:
-        return heartbeat(previous, now_s)
 
     # -- the loop passes through here
 

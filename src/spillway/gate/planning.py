@@ -119,6 +119,17 @@ def _rule(cut: Cut, waiting: Waiting, settings: Settings) -> Rule:
     )
 
 
+def beats(previous: Offset, idle_s: float, quiet_s: float, *, rows: bool) -> bool:
+    """Whether a batch without tuples is due.
+
+    One after the last with tuples lets its watermark take effect. With heartbeat rows the
+    watermark itself moves, so they go on for as long as it is quiet.
+    """
+    if not rows and (previous.heartbeat or previous.seq == 0):
+        return False
+    return idle_s >= quiet_s
+
+
 def heartbeat(previous: Offset, now_s: float) -> Offset:
     """A batch without tuples: the query runs once, so that its watermark takes effect."""
     rule, selection = previous.rule, previous.rule.selection

@@ -40,7 +40,7 @@ def test_the_count_never_sticks_at_zero(measure) -> None:  # type: ignore[no-unt
     law = Dissp(gain=0.2)
     for _ in range(100):
         decide(law, measure, 1000, 100.0)
-    assert decide(law, measure, 1000, 100.0) == 1
+    assert decide(law, measure, 1000, 100.0) == 10  # one per cent stays
     for _ in range(60):
         kept = decide(law, measure, 1000, 0.1)
     assert kept == 1000
@@ -63,3 +63,12 @@ def test_the_papers_own_gain_is_outside_its_bound_at_three_seconds(measure) -> N
         warnings.simplefilter("error")  # once is enough
         decide(law, measure, 100, 1.0, target_s=3.0)
         decide(Dissp(), measure, 100, 1.0, target_s=2.0)  # bound 0.118
+
+
+def test_one_spike_of_the_latency_does_not_end_the_stream(measure) -> None:  # type: ignore[no-untyped-def]
+    """Downtime or a pause: a latency of thirty targets, once."""
+    law = Dissp()
+    decide(law, measure, 1000, 60.0)
+    for _ in range(40):
+        kept = decide(law, measure, 1000, 0.5)
+    assert kept == 1000

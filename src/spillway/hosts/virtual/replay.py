@@ -74,8 +74,10 @@ def replayed(
         )
     began_s = min(run[0].measurement.time_s - run[0].measurement.period_s for run in runs.values())
     ends_s = max(run[-1].measurement.time_s for run in runs.values()) - began_s
-    queries = [_query(name, run, manager, settings, began_s) for name, run in runs.items()]
     control = Control.of(started)
+    given = GateOptions.parse({"manager": manager, **_as_options(settings)})
+    options = replace(given, period_s=control.period_s)
+    queries = [_query(name, run, options, began_s) for name, run in runs.items()]
     host = VirtualHost(
         queries,
         _terms(runs, started, manager),
@@ -93,9 +95,7 @@ def _is_usable(run: list[Decided]) -> bool:
     return any(decided.measurement.prices is not None for decided in run)
 
 
-def _query(
-    name: str, run: list[Decided], manager: str, settings: Mapping[str, Any], began_s: float
-) -> VirtualQuery:
+def _query(name: str, run: list[Decided], options: GateOptions, began_s: float) -> VirtualQuery:
     measured = [decided.measurement for decided in run]
     times_s, counts = [0.0], [0.0]
     for m in measured:
@@ -106,11 +106,12 @@ def _query(
         times_s.append(max(starts_s + 1e-6, m.time_s - began_s))
         counts.append(counts[-1] + m.offered_tuples)
     known = [(m.time_s - began_s, m.prices) for m in measured if m.prices is not None]
-    options = GateOptions.parse({"manager": manager, "query": name, **_as_options(settings)})
     return VirtualQuery(
         name=name,
         log=CurveLog(np.array(times_s), np.array(counts)),
-        options=replace(options, target=measured[0].target, class_name=measured[0].class_name),
+        options=replace(
+            options, target=measured[0].target, class_name=measured[0].class_name, query=name
+        ),
         cost=RecordedCost(times_s=[t for t, _ in known], prices=[p for _, p in known]),
     )
 

@@ -66,7 +66,7 @@ def test_a_file_of_arrival_times_is_a_workload(
         (["--workload", "wbe"], "did you mean 'web'"),
         (["--workload", "EMPTY.csv"], "is empty"),
         (["--workload", "BACK.csv"], "decreasing times"),
-        (["--set", "headroom=high"], "name=number"),
+        (["--set", "headroom=high"], "must be a number above 0"),
         (["--set", "hedroom=0.9"], "hedroom"),
         (["--out", "run.txt"], "ends in .png"),
     ],

@@ -231,14 +231,7 @@ class Application:
         self._note_conditions()
         self._note_losses()
         for name, new in decided.items():
-            self.journal.event(
-                self._clock.now_s(),
-                "quota",
-                class_name=name,
-                quota=new.quota,
-                interval_s=new.interval_s,
-                reason=new.reason,
-            )
+            self.journal.event(self._clock.now_s(), "quota", class_name=name, **asdict(new))
 
     def _follow_cores(self) -> None:
         """Executors come and go: slots, quotas and tasks follow the cores that there are."""

@@ -4,13 +4,27 @@ With Spark's default trigger a batch has ended when the next offset is asked for
 interval the next question comes at the next tick, so the end is read from Spark's commit log.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from spillway.errors import SpillwayError
 
 _TICK_S = 0.5  # intervals are whole multiples of this, nearly always
 _LAG_S = 0.03  # from the tick until the gate is asked
 _QUESTIONS = 10  # all of them on a tick by chance: once in 10^12 starts
+
+
+@dataclass(kw_only=True)
+class Running:
+    """A batch between its planning and its end."""
+
+    end: dict[str, Any] | None  # None: only other gates of the query have a part in it
+    planned_s: float  # monotonic
+    planned_at_s: float = 0.0  # wall time
+    looked_s: float = 0.0  # what a shedder's look at the data took before that
+    shown: bool = False
+    replayed: bool = False
 
 
 class TriggerWatch:

@@ -6,7 +6,7 @@ A plan that is never shown was discarded. After a restart `shown` comes without 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -15,12 +15,12 @@ from spillway.errors import SpillwayError
 from spillway.gate.company import ALONE, NOTHING, Company
 from spillway.gate.offsets import Offset, decode, encode, is_sentinel
 from spillway.gate.options import GateOptions
-from spillway.gate.planning import Waiting
+from spillway.gate.planning import Waiting, beats, heartbeat
 from spillway.gate.rules import Rule
 from spillway.hosts.spark.planner.archive import Archive
 from spillway.hosts.spark.planner.around import Around, gate_of
 from spillway.hosts.spark.planner.asking import Driver
-from spillway.hosts.spark.planner.batch_time import TriggerWatch, committed_s
+from spillway.hosts.spark.planner.batch_time import Running, TriggerWatch, committed_s
 from spillway.hosts.spark.planner.joint import Joint, Lead
 from spillway.hosts.spark.planner.shedding import Shedding
 from spillway.hosts.spark.planner.starts import first_stretches, kept_options, resumed_options
@@ -33,18 +33,6 @@ _SHORTEST_NAP_S = 0.002
 _LONGEST_NAP_S = 0.02
 
 Encoded = dict[str, Any]
-
-
-@dataclass(kw_only=True)
-class _Running:
-    """A batch between its planning and its end."""
-
-    end: Encoded | None  # None: only other gates of the query have a part in it
-    planned_s: float  # monotonic
-    planned_at_s: float = 0.0  # wall time
-    looked_s: float = 0.0  # what a shedder's look at the data took before that
-    shown: bool = False
-    replayed: bool = False
 
 
 class Planner:
@@ -74,7 +62,7 @@ class Planner:
         self._stream: Stream | None = None
         self._shedding: Shedding | None = None
         self._looked_s = 0.0
-        self._running: _Running | None = None
+        self._running: Running | None = None
         self._completed_seq: int | None = None
         self._frozen = False  # an AvailableNow run
         self._begun_at: tuple[Span, ...] | None = None  # where the log ended then
@@ -113,7 +101,7 @@ class Planner:
             self._archived(start)
         running = self._running
         if running is None or running.end != end:
-            self._running = _Running(end=end, planned_s=self._elapsed(), shown=True, replayed=True)
+            self._running = Running(end=end, planned_s=self._elapsed(), shown=True, replayed=True)
         elif not running.shown:
             self._require_durable(start)
             running.shown = True
@@ -176,7 +164,7 @@ class Planner:
         known_s = None if running.replayed else duration_s
         self._gate.ended(parts, duration_s=known_s, ended_s=ended_s)
 
-    def _timed(self, running: _Running) -> tuple[float, float]:
+    def _timed(self, running: Running) -> tuple[float, float]:
         """(duration, end) of the batch that has just ended."""
         now_s, gate = self._clock.now_s(), self._gate_options
         if gate.trigger_s is None:
@@ -199,15 +187,15 @@ class Planner:
             return self._follow(previous, lead)
         planned, starts = self._lead(previous)
         if self._joint is not None:
-            said = {"share": self._gate.share, "prices": self._gate.prices}
-            self._joint.leads(Lead(starts=starts, parallelism=self.parallelism, **said))
+            share, prices, tasks = self._gate.share, self._gate.prices, self.parallelism
+            self._joint.leads(Lead(starts=starts, share=share, prices=prices, parallelism=tasks))
             if starts and (planned is None or planned.heartbeat):
                 self._running = replace(self._runs(None), shown=True)
         return planned
 
-    def _runs(self, end: Encoded | None) -> _Running:
+    def _runs(self, end: Encoded | None) -> Running:
         planned_s, at_s = self._elapsed(), self._clock.now_s()
-        return _Running(end=end, planned_s=planned_s, planned_at_s=at_s, looked_s=self._looked_s)
+        return Running(end=end, planned_s=planned_s, planned_at_s=at_s, looked_s=self._looked_s)
 
     def _lead(self, previous: Offset) -> tuple[Offset | None, bool]:
         """(this gate's batch, whether the query runs one): waits for tuples, here or at another
@@ -250,9 +238,10 @@ class Planner:
         return order is None or order.may_start
 
     def _beat(self, previous: Offset) -> Offset | None:
-        if not self._gate.beats(previous, self._elapsed() - self._busy_s):
+        gate, idle_s = self._gate_options, self._elapsed() - self._busy_s
+        if not beats(previous, idle_s, gate.quiet_s, rows=gate.heartbeat_rows):
             return None
-        return self._gate.heartbeat(previous, self._clock.now_s())
+        return heartbeat(previous, self._clock.now_s())
 
     def _plan(self, previous: Offset, waiting: Waiting, company: Company) -> Offset | None:
         """The decision is made for the whole query, whether or not this gate has tuples."""
