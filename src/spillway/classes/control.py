@@ -139,6 +139,7 @@ class ClassControl:
         # Batches that run side by side take longer, and so do their tuples: loads are compared
         # with the batch time that was really given, more than the cores when more batches run.
         given = self._busy_s / elapsed_s if elapsed_s > 0.0 else 0.0
+        given = min(given, float(self.turns.slots))  # a batch counts when it ends, all at once
         shed, self._shed, self._periods = self._shed, {}, 0
         self._busy_s, self._cycle_since_s = 0.0, now_s
         return self._redistribute(shed, max(self._machine, given), now_s)
