@@ -14,7 +14,7 @@ from spillway.hosts.spark.planner.around import Around
 from spillway.hosts.spark.planner.joint import Joint
 from spillway.hosts.spark.planner.planner import Planner
 from spillway.logs import catalog
-from spillway.model import Order, Report
+from spillway.model import Order, Report, Target
 from spillway.testing import ToyLog, ToySpark
 
 
@@ -30,6 +30,7 @@ class JoinedQuery:
     kept_s: float = 1e-4
     fixed_s: float = 0.2
     refuse: bool = False  # the driver gives no turn
+    target: Target = Target(delay_s=2.0)  # noqa: RUF009
 
     def trigger(self) -> dict[str, Offset]:
         """One batch: all are asked, then it runs."""
@@ -64,7 +65,7 @@ def joined(logs: dict[str, ToyLog], folder: Path, manager: str = "predictive") -
 
     def ask(report: Report) -> Order:
         query.reports.append(report)
-        return Order(target=GateOptions.parse({}).target, may_start=not query.refuse)
+        return Order(target=query.target, may_start=not query.refuse)
 
     for name in logs:
         given = {"source": "toy", "path": name, "joint": "query", "manager": manager}
@@ -168,3 +169,49 @@ def test_a_gate_that_is_gone_is_forgotten(tmp_path: Path) -> None:
     assert joint.company(0.0).pending == []
     assert joint.lead() is None
     assert not (tmp_path / "999999999.json").exists()
+
+
+def test_the_counts_of_a_quiet_join_never_fall_and_never_jump(
+    logs: dict[str, ToyLog], tmp_path: Path
+) -> None:
+    """A report of the leader alone, between two of all gates, would look like a burst."""
+    query = joined(logs, tmp_path)
+    for number in range(30):
+        for log in logs.values():  # a few tuples, then nothing for a while
+            log.limit = 200 * (number // 3)
+        query.trigger()
+        query.clock.advance(0.3)
+    offered = [report.offered_tuples for report in query.reports]
+    assert offered == sorted(offered)
+    assert max(np.diff(offered)) <= 1000
+
+
+def test_after_a_restart_a_gates_earlier_life_is_no_arrival(
+    logs: dict[str, ToyLog], tmp_path: Path
+) -> None:
+    query = joined(logs, tmp_path, "ctrl")
+    for _ in range(40):
+        query.trigger()
+    (tmp_path / "again").mkdir()
+    again = joined(logs, tmp_path / "again", "ctrl")
+    again.clock.set(query.clock.now_s())
+    for name, gate in again.gates.items():
+        gate.logged = query.gates[name].logged[-1:]
+    for _ in range(20):
+        again.trigger()
+    offered = [report.offered_tuples for report in again.reports]
+    assert max(np.diff(offered)) < 5_000  # some seconds at 2,000/s, not 40 batches of them
+    measured = [d.measurement for report in again.reports for d in report.decided]
+    assert max(m.offered_tuples for m in measured) < 5_000
+
+
+def test_a_new_target_reaches_all_gates_of_a_query(logs: dict[str, ToyLog], tmp_path: Path) -> None:
+    """Followers hear no driver: what they keep is the leader's share, whatever they think."""
+    query = joined(logs, tmp_path)
+    logs["left"].rate_per_s, logs["right"].rate_per_s = 10_000.0, 40_000.0
+    query.target = Target(delay_s=8.0)
+    for number in range(60):
+        new = query.trigger()
+        if number > 40:
+            shares = [offset.rule.keep_ppm for offset in new.values()]
+            assert shares[0] == pytest.approx(shares[1], rel=0.02)

@@ -49,3 +49,39 @@ def test_the_target_holds_on_machines_never_seen(first_seed: int) -> None:
         assert late[0] < 1.3, f"machine {seed}"
         assert late[1] < 1.2, f"machine {seed}"
         assert efficiency > 0.8, f"machine {seed}"
+
+
+def test_fresh_does_not_end_the_stream_after_a_first_batch_that_took_too_long(
+    log: ToyLog, clock: ManualClock
+) -> None:
+    """One tuple in 3.5 s on a cold JVM: then nothing seems to fit into the target of 2 s."""
+    log.rate_per_s = 100.0
+    spark = ToySpark(toy_planner(clock, policy="fresh"), clock, fixed_s=3.5, kept_s=1e-4)
+    spark.batches(2)
+    spark.fixed_s = 0.2
+    late = spark.batches(60)[-20:]
+    assert sum(batch.kept_tuples() for batch in late) == sum(b.offered_tuples for b in late)
+
+
+@pytest.mark.parametrize("manager", ["aloma", "ctrl", "seamless", "dissp"])
+def test_after_a_pause_the_overload_before_it_is_forgotten(
+    log: ToyLog, clock: ManualClock, manager: str
+) -> None:
+    log.rate_per_s = 30_000.0
+    spark = ToySpark(toy_planner(clock, manager=manager), clock)
+    spark.batches(40)
+    log.limit = log.extent(clock.now_s())[0].stop
+    while clock.now_s() < 1000.0 + 600.0:  # minutes in which nothing comes
+        spark.batch()
+    log.start_s, log.rate_per_s, log.limit = clock.now_s() - log.limit / 50.0, 50.0, 2**60
+    after = [batch for batch in spark.batches(20) if batch.offered_tuples]
+    assert all(batch.kept_tuples() == batch.offered_tuples for batch in after)
+
+
+@pytest.mark.parametrize("manager", ["ctrl", "aloma", "baseline"])
+def test_max_batch_holds_under_laws_of_a_period(
+    log: ToyLog, clock: ManualClock, manager: str
+) -> None:
+    log.rate_per_s = 50_000.0
+    spark = ToySpark(toy_planner(clock, manager=manager, max_batch="3000"), clock)
+    assert max(batch.kept_tuples() for batch in spark.batches(80)) <= 3_100
