@@ -22,7 +22,7 @@ COLUMNS = "id position, key key(200, 1.1), value double(0, 1), event_time time"
 OPTIONS = {
     "key": {"shedder": "key", "key": "key", "epoch": "3s"},
     "utility": {"shedder": "utility", "utility": "value * 2"},
-    "windows": {"shedder": "windows", "window": "500ms"},
+    "windows": {"shedder": "windows", "window": "100ms"},  # many: each stays or goes by a coin
     "strata": {"shedder": "strata", "key": "key"},
 }
 
