@@ -71,12 +71,14 @@ class Flow:
 
     def run(self, duration: str | None = None, folder: Path | str | None = None) -> "Application":
         """Run on Spark until the time is over or Ctrl-C; what was measured is in the result."""
-        from spillway.hosts.spark.driver.running import running, supervise
+        from spillway.hosts.spark.driver.running import begin, opened, supervise
 
         seconds = None if duration is None else parse_duration_s(duration, "duration")
         root = Path(folder) if folder is not None else Path(".spillway") / self.name
-        with running(self.model(), self.name, root) as application, suppress(KeyboardInterrupt):
-            supervise(application, seconds)
+        flow = self.model()
+        with opened(flow, self.name, root) as (application, output), suppress(KeyboardInterrupt):
+            begin(application)
+            supervise(application, output, seconds)
         return application
 
 

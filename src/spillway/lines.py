@@ -75,11 +75,14 @@ def whole_lines(path: Path, last_bytes: int | None = None) -> Iterator[bytes]:
         yield from lines_in(file)
 
 
-def lines_in(file: BinaryIO) -> Iterator[bytes]:
-    """The whole lines of an open file from where it stands, without their newlines."""
-    for line in file:
+def lines_in(file: BinaryIO, longest_bytes: int = -1) -> Iterator[bytes]:
+    """The whole lines of an open file from where it stands, without their newlines. With a bound
+    nothing longer gets into memory: a ValueError."""
+    while line := file.readline(longest_bytes):
         if line.endswith(b"\n"):
             yield line[:-1]
+        elif 0 <= longest_bytes <= len(line):
+            raise ValueError(f"longer than {longest_bytes} bytes")
 
 
 class WaitingLines:

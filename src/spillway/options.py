@@ -7,7 +7,7 @@ The gate, every log, every sink and every load manager has a tuple of `Option`. 
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any, Literal
@@ -60,6 +60,10 @@ class Option:
     at_most: float | None = None
     below: float | None = None
     choices: tuple[str, ...] = ()
+    any_case: bool = False  # of the choices
+    refused: Mapping[str, str] = field(
+        default_factory=dict, hash=False
+    )  # other values, and why not
     count: int | None = None  # how many values a list has; None: one or more
     pattern: str = ""  # of a text, and of each text of a list
     example: str = ""  # what fits the pattern
@@ -185,6 +189,8 @@ def _parse(option: Option, value: object, subject: str) -> Any:
             raise ValueError
         return tuple(_single(option, _LISTS[option.kind], part) for part in parts)
     except (ValueError, KeyError, OverflowError):
+        if why := option.refused.get(text.upper() if option.any_case else text):
+            raise SpillwayError(f"{subject} is {value!r}: {why}") from None
         near = get_close_matches(text, option.choices, n=1, cutoff=0.5)
         hint = f" (did you mean '{near[0]}'?)" if near else ""
         raise SpillwayError(f"{subject} is {value!r}: it must be {allowed(option)}{hint}") from None
@@ -201,8 +207,9 @@ def _single(option: Option, kind: Kind, text: str) -> Any:
         if not (math.isfinite(number) and _within(option, number)):
             raise ValueError
         return number
-    if option.choices and text not in option.choices:
-        raise ValueError
+    if option.choices:
+        same = text.upper() if option.any_case else text
+        return {c.upper() if option.any_case else c: c for c in option.choices}[same]
     if option.pattern and not re.search(option.pattern, text):
         raise ValueError
     return text

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -104,5 +104,17 @@ class Log(Protocol):
         """Everything below these positions (by partition) is done. Most logs ignore it.
 
         Called by the planner; only for others to look at (Kafka's group lag), never read back.
+        """
+        ...
+
+
+@runtime_checkable
+class Identified(Protocol):
+    """A log whose name may come to mean another log: a topic is deleted and made anew."""
+
+    def identity(self) -> Mapping[str, str]:
+        """Options that say which log the name means now; none where that cannot be told.
+
+        A log that was opened with other values of them raises SpillwayError, here and in `extent`.
         """
         ...

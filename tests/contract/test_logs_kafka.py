@@ -159,6 +159,7 @@ def test_a_truncated_log_shows_in_the_extent_and_what_is_left_is_read(
     kafka_broker.create_topic("truncated")
     produce(kafka_broker, "truncated", numbers(0, 100))
     options = options_of(kafka_broker, "truncated", dead_letter=str(tmp_path))
+    options["failOnDataLoss"] = "false"
     log = open_log(options, SCHEMA)
     now_s = time.time()
     (planned,) = log.extent(now_s)
@@ -172,6 +173,122 @@ def test_a_truncated_log_shows_in_the_extent_and_what_is_left_is_read(
     gone = Span(partition=0, start=0, stop=50)
     assert read(log, gone, np.array([1, 2, 3])) == []
     assert dead_letter_totals(tmp_path)["lost"] == 60, "each position counts once"
+
+
+def test_what_has_gone_ends_the_read_unless_it_is_to_be_counted(kafka_broker: Any) -> None:
+    kafka_broker.create_topic("gone")
+    produce(kafka_broker, "gone", numbers(0, 100))
+    truncate(kafka_broker, "gone", 60)
+    log = open_log(options_of(kafka_broker, "gone"), SCHEMA)
+    with pytest.raises(SpillwayError, match=r"no longer has 55 records of a planned batch.* at 5:"):
+        read(log, Span(partition=0, start=5, stop=100))
+
+
+def truncate(broker: Any, topic: str, first: int) -> None:
+    from confluent_kafka import TopicPartition
+
+    admin = broker.admin()
+    for done in admin.delete_records([TopicPartition(topic, 0, first)]).values():
+        done.result(30)
+
+
+def made_anew(broker: Any, topic: str, records: int) -> None:
+    """Deleted and created again: other records at the same offsets."""
+    admin = broker.admin()
+    admin.delete_topics([topic])[topic].result(30)
+    eventually(lambda: topic not in admin.list_topics(timeout=5).topics)
+    broker.create_topic(topic)
+    produce(broker, topic, numbers(1000, 1000 + records))
+
+
+def test_what_lies_outside_of_a_planned_batch_never_comes_out(
+    kafka_broker: Any, tmp_path: Any
+) -> None:
+    """The log ends before the batch by now: reading from its start would give other records."""
+    kafka_broker.create_topic("ends-before")
+    made_anew(kafka_broker, "ends-before", 20)
+    options = options_of(kafka_broker, "ends-before", dead_letter=str(tmp_path))
+    span = Span(partition=0, start=50, stop=100)
+    assert read(open_log(options | {"failOnDataLoss": "false"}, SCHEMA), span) == []
+    assert dead_letter_totals(tmp_path) == {"malformed": 0, "lost": 50}
+    with pytest.raises(SpillwayError, match="no longer has 50 records of a planned batch"):
+        read(open_log(options, SCHEMA), span)
+
+
+def test_a_log_that_ends_within_a_planned_batch_has_lost_the_rest(
+    kafka_broker: Any, tmp_path: Any
+) -> None:
+    kafka_broker.create_topic("ends-within")
+    produce(kafka_broker, "ends-within", numbers(0, 70))
+    options = options_of(
+        kafka_broker,
+        "ends-within",
+        dead_letter=str(tmp_path),
+        failOnDataLoss="false",
+        outage_timeout="2s",
+    )
+    wanted = np.arange(50, 100, 2)
+    span = Span(partition=0, start=50, stop=100)
+    assert read(open_log(options, SCHEMA), span, wanted) == list(range(50, 70, 2))
+    assert dead_letter_totals(tmp_path) == {"malformed": 0, "lost": 15}
+
+
+def test_a_topic_that_was_made_anew_is_noticed_however_long_it_is(kafka_broker: Any) -> None:
+    kafka_broker.create_topic("anew")
+    produce(kafka_broker, "anew", numbers(0, 50))
+    options = options_of(kafka_broker, "anew")
+    pinned = dict(open_log(options, SCHEMA).identity())
+    running, later = (open_log(options | pinned, SCHEMA) for _ in range(2))
+    now_s = time.time()
+    assert running.extent(now_s) == (Span(partition=0, start=0, stop=50),)
+    assert dict(running.identity()) == pinned
+    made_anew(kafka_broker, "anew", 80)
+    for log in (running, later):
+        with pytest.raises(SpillwayError, match=r"topic 'anew' was made anew: .* new checkpoint"):
+            log.extent(now_s + kafka_watch.PARTITIONS_EVERY_S + 0.1)
+    with pytest.raises(SpillwayError, match="made anew"):
+        later.identity()
+
+
+def test_a_log_that_becomes_shorter_is_looked_at_again_at_once(kafka_broker: Any) -> None:
+    kafka_broker.create_topic("shorter")
+    produce(kafka_broker, "shorter", numbers(0, 50))
+    options = options_of(kafka_broker, "shorter")
+    log = open_log(options | dict(open_log(options, SCHEMA).identity()), SCHEMA)
+    now_s = time.time()
+    log.extent(now_s)
+    made_anew(kafka_broker, "shorter", 10)
+    with pytest.raises(SpillwayError, match="made anew"):
+        log.extent(now_s + 0.1)
+
+
+@pytest.mark.parametrize("mode", ["FAILFAST", "failfast"])
+def test_a_malformed_record_ends_a_query_that_is_to_fail_fast(
+    kafka_broker: Any, tmp_path: Any, mode: str
+) -> None:
+    topic = f"strict-{mode}"
+    kafka_broker.create_topic(topic)
+    values = numbers(0, 100)
+    values[40] = b'{"n": "text"}'
+    produce(kafka_broker, topic, values)
+    options = options_of(kafka_broker, topic, dead_letter=str(tmp_path), mode=mode)
+    span, at = Span(partition=0, start=0, stop=100), f"topic '{topic}', partition 0, offset 40"
+    for _ in range(2):
+        with pytest.raises(
+            SpillwayError, match=rf"{at} is malformed \(.*\): option 'mode' is FAIL"
+        ):
+            read(open_log(options, SCHEMA), span)
+    assert dead_letter_totals(tmp_path) == {"malformed": 1, "lost": 0}
+    kept = np.array([n for n in range(100) if n != 40])
+    assert read(open_log(options, SCHEMA), span, kept) == kept.tolist(), "of what is kept, none is"
+
+
+def test_a_mode_that_gives_rows_of_nulls_is_refused_with_the_reason() -> None:
+    options = {"source": "kafka", "topic": "t", "kafka.bootstrap.servers": "h:1"}
+    with pytest.raises(SpillwayError, match=r"'mode' is 'permissive': a row of nulls .* FAILFAST"):
+        open_log(options | {"mode": "permissive"})
+    with pytest.raises(SpillwayError, match="it must be DROPMALFORMED or FAILFAST"):
+        open_log(options | {"mode": "strict"})
 
 
 def test_lag_tools_see_the_group(kafka_broker: Any) -> None:

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from spillway.flow.flow import Flow
 from spillway.hosts.spark.driver.application import Application
-from spillway.hosts.spark.driver.folder import Folder
+from spillway.hosts.spark.files import Folder
 from spillway.logs import catalog
 from spillway.model import parse_duration_s
 

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spillway.gate.ledger import Audit
 from spillway.gate.offsets import Offset
-from spillway.hosts.spark.ledger_files import audits, chains
+from spillway.hosts.spark.files import audits, chains
 
 
 def wait_until(condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
@@ -95,8 +95,11 @@ def committed_files(sink: Path) -> list[Path]:
     return found
 
 
+THIRD = {"manager": "fixed", "manager.keep_fraction": "0.3"}  # shed from the first batch on
+
+
 def gate(spark: SparkSession, place: Place, **options: str) -> DataFrame:
-    given = {"source": "synthetic", "ledger": str(place.ledger), **options}
+    given = {"source": "synthetic", "ledger": str(place.ledger), "delay": "2s", **options}
     if given["source"] == "synthetic":
         given.setdefault("rate", "20000")
     return spark.readStream.format("spillway").options(**given).load()

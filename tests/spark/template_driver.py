@@ -6,7 +6,7 @@ from pathlib import Path
 
 from spillway.flow.flow import Flow
 from spillway.hosts.spark.driver.application import Application
-from spillway.hosts.spark.driver.folder import Folder
+from spillway.hosts.spark.files import Folder
 from spillway.hosts.spark.session.session import open_session
 
 

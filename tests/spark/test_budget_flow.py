@@ -8,10 +8,11 @@ import pytest
 from gates import wait_until
 from pyspark.sql import SparkSession
 
-from spillway.cli.run import _live_table, summarise
+from spillway.cli.run import summarise
+from spillway.cli.watch import table
 from spillway.flow.flow import Flow
 from spillway.hosts.spark.driver.application import Application
-from spillway.hosts.spark.driver.folder import Folder
+from spillway.hosts.spark.files import Folder
 
 pytestmark = pytest.mark.spark
 
@@ -60,7 +61,7 @@ def test_the_screen_and_the_journal_say_which_one_gives(
                 and "error gives" in str(application.conditions.get("queries.prompt"))
             )
         )
-        said = str(_live_table(application).caption)
+        said = str(table(application).caption)
         summary = summarise(application)["queries"]
         batches = list(application.batches)
     finally:

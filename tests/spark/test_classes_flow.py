@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from spillway.errors import SpillwayError
 from spillway.flow.flow import Flow
 from spillway.hosts.spark.driver.application import Application
-from spillway.hosts.spark.driver.conditions import NO_DATA
-from spillway.hosts.spark.driver.folder import Folder
 from spillway.hosts.spark.driver.progress import DeliveredBatch
+from spillway.hosts.spark.driver.supervision import NO_DATA
+from spillway.hosts.spark.files import Folder
 
 WARM_S, MEASURED_S, AFTER_CHANGE_S = 20.0, 12.0, 6.0
 TOTALS = (

@@ -83,6 +83,7 @@ def _wait_for(path: Path, words: str, times: int, seconds: float) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_a_flow_runs_on_workers_that_do_not_have_the_package(cluster: str, tmp_path: Path) -> None:
     python = bare_python(tmp_path)

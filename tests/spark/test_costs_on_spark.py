@@ -21,7 +21,12 @@ MASKS = "alerts:1000000,scores:250000"
 def masked_rows(spark: SparkSession, place: Place, rate: int, **options: str) -> StreamingQuery:
     rows = (
         spark.readStream.format("spillway")
-        .options(source="synthetic", rate=str(rate), columns="id position, value double(0, 1)")
+        .options(
+            source="synthetic",
+            delay="2s",
+            rate=str(rate),
+            columns="id position, value double(0, 1)",
+        )
         .options(masks=MASKS, ledger=str(place.ledger), **options)
         .load()
     )
@@ -60,7 +65,9 @@ def test_measured_selectivity_is_that_of_the_filter_and_results_stay_the_same(
 ) -> None:
     rows = (
         spark.readStream.format("spillway")
-        .options(source="synthetic", rate="20000", columns="id position, value double(0, 1)")
+        .options(
+            source="synthetic", delay="2s", rate="20000", columns="id position, value double(0, 1)"
+        )
         .load()
         .where("value < 0.3")
     )

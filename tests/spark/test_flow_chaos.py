@@ -16,7 +16,7 @@ from gates import wait_until
 from test_gate_faults import full_disk
 
 from spillway.gate.offsets import Offset
-from spillway.hosts.spark.ledger_files import audits, read_ledger
+from spillway.hosts.spark.files import audits, read_ledger
 
 pytestmark = [pytest.mark.spark, pytest.mark.chaos, pytest.mark.timeout(600)]
 

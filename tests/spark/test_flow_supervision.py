@@ -16,8 +16,7 @@ from pyspark.sql import SparkSession
 from spillway.errors import SpillwayError
 from spillway.flow.flow import Flow
 from spillway.hosts.spark.driver.application import Application
-from spillway.hosts.spark.driver.folder import Folder
-from spillway.hosts.spark.ledger_files import audits
+from spillway.hosts.spark.files import Folder, audits
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 

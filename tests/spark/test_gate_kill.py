@@ -20,14 +20,14 @@ from drivers import (
     stop_driver,
     wait_for_offset,
 )
-from gates import Place, batches_done, gate, to_files, wait_for_batches, wait_until
+from gates import THIRD, Place, batches_done, gate, to_files, wait_for_batches, wait_until
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 KILLS = int(os.environ.get("SPILLWAY_KILLS", "3"))
-OVERLOAD = {"rate": "200000", "delay": "400ms", "partitions": "2"}
+OVERLOAD = {"rate": "200000", "delay": "400ms", "partitions": "2", **THIRD}
 
 
 def test_a_killed_driver_loses_and_doubles_nothing(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 import pytest
-from gates import Place, batches_done, gate, to_files, wait_for_batches, wait_until
+from gates import THIRD, Place, batches_done, gate, to_files, wait_for_batches, wait_until
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -27,22 +27,46 @@ def test_the_format_is_known_without_registration(spark: SparkSession, place: Pl
 def test_under_overload_the_sink_holds_what_the_ledger_says(
     spark: SparkSession, place: Place
 ) -> None:
-    frame = gate(spark, place, rate="400000", delay="300ms", partitions="2", weight="true")
+    options = {"rate": "400000", "partitions": "2", "weight": "true", **THIRD}
+    frame = gate(spark, place, **options)
     query = to_files(frame, place)
     wait_until(lambda: batches_done(query) >= 12)
     query.stop()
     result = place.require_exact()
     assert result.totals.shed > 0
-    weights = spark.read.parquet(str(place.sink)).agg(F.sum("_weight")).first()
-    assert weights is not None
-    kept_something = [batch.offered for batch in result.batches if batch.admitted > 0]
-    assert weights[0] == pytest.approx(sum(kept_something))
+    _require_weights_of_their_own_time(spark, place)
+    assert sum(batch.unread_tuples for batch in place.chain()) == 0
+
+
+def _require_weights_of_their_own_time(spark: SparkSession, place: Place) -> None:
+    """Every second's rows weigh what arrived in it, whatever was kept of the others."""
+    second = F.date_trunc("second", "_arrival").alias("second")
+    weighed = spark.read.parquet(str(place.sink)).groupBy(second).agg(F.sum("_weight"))
+    sums = [weight for _, weight in sorted(tuple(row) for row in weighed.collect())][1:-1]
+    assert len(sums) >= 3
+    assert sums == pytest.approx([400_000.0] * len(sums), rel=0.05)
+    assert sum(sums) == pytest.approx(400_000.0 * len(sums), rel=0.01)
+
+
+def test_after_a_pause_each_second_weighs_what_arrived_in_it(
+    spark: SparkSession, place: Place
+) -> None:
+    options = {"rate": "400000", "partitions": "2", "weight": "true", **THIRD}
+    options |= {"first_batch": "1000"}  # a reach of 50,000: what waits is far more
+    for batches in (8, 24):
+        query = to_files(gate(spark, place, **options), place)
+        wait_for_batches(query, batches)
+        query.stop()
+        time.sleep(6.0)
+    result = place.require_exact()
+    assert result.totals.shed > 0
+    _require_weights_of_their_own_time(spark, place)
 
 
 def test_a_dry_run_drops_nothing_and_says_what_it_would_have_kept(
     spark: SparkSession, place: Place
 ) -> None:
-    frame = gate(spark, place, rate="400000", delay="300ms", dry_run="true")
+    frame = gate(spark, place, rate="400000", dry_run="true", **THIRD)
     query = to_files(frame, place)
     wait_until(lambda: batches_done(query) >= 12)
     query.stop()
@@ -99,7 +123,8 @@ def test_a_column_of_another_type_is_named_before_a_batch_runs(
     frame = (
         spark.readStream.format("spillway")
         .schema("id long, key string")
-        .options(source="synthetic", columns="id position, key key(10)")
+        .options(source="synthetic", delay="2s")
+        .options(columns="id position, key key(10)")
         .load()
     )
     query = to_files(frame, place)
@@ -112,7 +137,12 @@ def test_a_missing_arrival_column_is_no_fault(spark: SparkSession, place: Place)
     frame = (
         spark.readStream.format("spillway")
         .schema("id long")
-        .options(source="synthetic", columns="id position, x double", ledger=str(place.ledger))
+        .options(
+            source="synthetic",
+            delay="2s",
+            columns="id position, x double",
+            ledger=str(place.ledger),
+        )
         .load()
     )
     query = to_files(frame, place)

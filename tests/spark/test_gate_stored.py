@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from spillway.gate.offsets import decode, encode
 from spillway.gate.told import told_again
-from spillway.hosts.spark.ledger_files import audits
+from spillway.hosts.spark.files import audits
 
 pytestmark = pytest.mark.spark
 

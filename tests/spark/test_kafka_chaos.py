@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from drivers import kill_tree, offsets, start_driver, stop_driver, wait_for_offset
-from gates import Place
+from gates import THIRD, Place
 from topics import Topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.chaos, pytest.mark.timeout(1200)]
@@ -28,7 +28,7 @@ def test_a_driver_killed_on_kafka_loses_and_doubles_nothing(
     kafka_broker: Any, place: Place
 ) -> None:
     topic, generator = Topic(kafka_broker, "killed"), random.Random(KILLS)
-    options = {**topic.options, "delay": "400ms"}
+    options = {**topic.options, "delay": "400ms", **THIRD}
     with topic.producing(40_000):
         for number in range(KILLS):
             driver = start_driver(place, options)

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from gates import (
+    THIRD,
     Place,
     batches_done,
     committed_files,
@@ -55,7 +56,8 @@ def test_under_overload_and_over_a_restart_every_record_is_admitted_once_or_list
     costly = F.length(F.sha2(F.repeat(F.col("id").cast("string"), 1500), 512)).alias("cost")
     with topic.producing(60_000):
         for batches in (6, 12):
-            frame = gate(spark, place, **topic.options, delay="500ms").select("id", costly)
+            rows = gate(spark, place, **topic.options, delay="500ms", **THIRD)
+            frame = rows.select("id", costly)
             query = to_files(frame, place)
             wait_for_batches(query, batches)
             query.stop()
@@ -136,7 +138,8 @@ def test_records_that_are_malformed_or_gone_are_counted_and_the_query_goes_on(
     options = {**topic.options, "manager": "none"}
 
     def run(until: int, **more: str) -> None:
-        query = to_folders(gate(spark, place, **options, **more), place)
+        counted = {**options, "failOnDataLoss": "false", **more}
+        query = to_folders(gate(spark, place, **counted), place)
         wait_until(lambda: place.ledger.exists() and place.audit().totals.admitted >= until)
         query.stop()
 
@@ -150,7 +153,7 @@ def test_records_that_are_malformed_or_gone_are_counted_and_the_query_goes_on(
     # The batch that holds all 503 records is planned; 200 of them go before it is read.
     forget_last_commit(place)
     topic.truncate(0, 200)
-    query = to_folders(gate(spark, place, **options, failOnDataLoss="true"), place)
+    query = to_folders(gate(spark, place, **options), place)
     with pytest.raises(StreamingQueryException, match="no longer has 200 records of a planned"):
         query.awaitTermination(60)
     topic.produce(100)
@@ -168,7 +171,9 @@ def test_records_that_are_malformed_or_gone_are_counted_and_the_query_goes_on(
     assert (audit.totals.lost, audit.totals.shed) == (150, 150)
     assert any("the log dropped 150 tuples unread" in batch.reason for batch in audit.batches)
     assert rows(spark, place)[-250:] == list(range(753, 1003))
-    [letters] = (place.root / "dead_letters").iterdir()
+    [name] = (place.root / "dead_letters").iterdir()
+    [letters] = name.iterdir()
+    assert letters.name == str(audit.began_us)
     samples = [json.loads(line) for line in (letters / "samples-0.jsonl").open()]
     assert [(s["position"], s["value"]) for s in samples] == [
         (500, "no json"),
@@ -176,6 +181,36 @@ def test_records_that_are_malformed_or_gone_are_counted_and_the_query_goes_on(
         (502, None),
     ]
     assert "3 were malformed and 200 had left the log" in command("ledger", place.ledger)
+
+
+def test_a_query_ends_with_one_line_where_going_on_would_be_wrong(
+    spark: SparkSession, kafka_broker: Any, place: Place
+) -> None:
+    """A malformed record under FAILFAST; then the topic is made anew, longer than our position."""
+    topic = Topic(kafka_broker, "unforgiving", partitions=1)
+    topic.produce(100)
+    topic.put(0, b"no json")
+    topic.flush()
+    options = {**topic.options, "manager": "none"}
+    query = to_folders(gate(spark, place, **options, mode="failfast"), place)
+    with pytest.raises(StreamingQueryException, match="'unforgiving', partition 0, offset 100 is"):
+        query.awaitTermination(60)
+    query = to_folders(gate(spark, place, **options), place)
+    wait_until(lambda: place.ledger.exists() and place.audit().totals.admitted >= 101)
+    query.stop()
+    assert rows(spark, place) == list(range(100))
+
+    admin = kafka_broker.admin()
+    admin.delete_topics([topic.name])[topic.name].result(30)
+    wait_until(lambda: topic.name not in admin.list_topics(timeout=5).topics)
+    Topic(kafka_broker, topic.name, partitions=1).produce(500)
+    for crashed in (False, True):  # then the batch that was logged last would run again
+        if crashed:
+            forget_last_commit(place)
+        query = to_folders(gate(spark, place, **options), place)
+        with pytest.raises(StreamingQueryException, match="'unforgiving' was made anew"):
+            query.awaitTermination(60)
+    assert rows(spark, place) == list(range(100)), "nothing of the other topic came out"
 
 
 @pytest.fixture

@@ -11,8 +11,7 @@ from pyspark.sql import SparkSession
 
 from spillway.flow.flow import Flow
 from spillway.hosts.spark.driver.application import Application
-from spillway.hosts.spark.driver.folder import Folder
-from spillway.hosts.spark.ledger_files import audits
+from spillway.hosts.spark.files import Folder, audits
 from spillway.journal.files import read_journal
 from spillway.model import Decided
 

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from gates import Place, gate, wait_until
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 
 from spillway.estimates.estimates import estimated
 from spillway.estimates.numbers import distinct, estimates, sums
@@ -42,7 +43,7 @@ def test_sql_and_formulas_agree(spark: SparkSession) -> None:
         {"g": group, "x": value, "y": known, "_weight": weight, "_place": place}
     ).assign(y=lambda f: f["y"].astype(object).where(f["y"].notna(), None))
     schema = "g long, x double, y double, _weight double, _place long"
-    spark.createDataFrame(frame, schema).createOrReplaceTempView("stream")
+    _view(spark.createDataFrame(frame, schema))
     found = spark.sql(estimated("q", SQL)).toPandas().set_index("grp").sort_index()
 
     z = 1.9599639845400536
@@ -67,6 +68,38 @@ def test_sql_and_formulas_agree(spark: SparkSession) -> None:
     assert found["top_high"].isna()[0]
     kept, offered = np.bincount(group), np.bincount(group, weights=weight)
     assert found["_seen"].to_numpy() == pytest.approx((kept / offered)[numbers])
+
+
+def _view(frame: DataFrame, gap_until: str = "NULL") -> None:
+    column = F.expr(f"CAST({gap_until} AS TIMESTAMP)")
+    frame.withColumn("_gap_until", column).createOrReplaceTempView("stream")
+
+
+@pytest.mark.parametrize("selection", [None, BY_KEY])
+def test_a_window_that_touches_a_gap_has_no_bounds(
+    spark: SparkSession, selection: Key | None
+) -> None:
+    """Up to second 12 tuples are missing; what came after that says so. Window 0 came before."""
+    aggregate = "count(*) AS n" if selection is None else "count(DISTINCT k) AS n"
+    sql = f"SELECT window.start AS begin, {aggregate}, max(k) AS top FROM stream GROUP BY "
+    frame = spark.range(3000).selectExpr(
+        "id AS k", "id AS _place", "2D AS _weight", "timestamp_millis(id * 10) AS t"
+    )
+    _view(frame, "IF(t >= timestamp_seconds(12), timestamp_seconds(12), NULL)")
+    text = estimated("q", sql + "window(t, '10 seconds')", selection=selection)
+    found = spark.sql(f"SELECT * FROM ({text}) ORDER BY begin").toPandas()
+    assert found["n"].tolist() == [2000.0] * 3
+    assert found["n_low"].isna().tolist() == found["n_high"].isna().tolist()
+    assert found["n_low"].isna().tolist() == [False, True, False]
+    assert found["_seen"].isna().tolist() == [False, True, False]
+    assert found["top_low"].tolist() == [999, 1999, 2999]
+    if selection is None:
+        whole = spark.sql(estimated("q", "SELECT count(*) AS n FROM stream")).toPandas()
+        assert whole[["n_low", "n_high", "_seen"]].isna().all(axis=None)
+        _view(frame.withColumn("_weight", F.lit(1.0)), "IF(t >= timestamp_seconds(12), t, NULL)")
+        alias = "SELECT window(t, '10 seconds') AS w, max(k) AS top FROM stream GROUP BY w"
+        exact = spark.sql(f"SELECT * FROM ({estimated('q', alias)}) ORDER BY w").toPandas()
+        assert exact["top_high"].isna().tolist() == [False, True, True]
 
 
 def _agree(found: pd.DataFrame, name: str, expected: object, numbers: np.ndarray) -> None:
@@ -132,7 +165,7 @@ def test_sql_and_formula_agree_on_distinct_keys(spark: SparkSession) -> None:
     value = rng.normal(size=rows)
     frame = pd.DataFrame({"g": group, "k": key, "x": value, "_weight": weight})
     frame["t"] = pd.Timestamp("2024-01-01 00:00:05", tz="UTC")
-    spark.createDataFrame(frame).createOrReplaceTempView("stream")
+    _view(spark.createDataFrame(frame))
     sql = (
         "SELECT window.start AS begin, g AS grp, count(DISTINCT k) AS n, max(x) AS top FROM stream"
         " GROUP BY window(t, '10 seconds'), g"

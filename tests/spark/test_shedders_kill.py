@@ -16,10 +16,10 @@ from shedder_driver import GATES, LOG
 from spillway.gate.masks import masks_of
 from spillway.gate.offsets import Offset
 from spillway.gate.shedders.blocks import kept_positions
-from spillway.hosts.spark.checkpoint import logged_batches
+from spillway.hosts.spark.files import logged_batches
 from spillway.logs import catalog
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
 DRIVER = Path(__file__).with_name("shedder_driver.py")
 

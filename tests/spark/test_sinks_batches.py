@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from spillway.errors import SpillwayError
 from spillway.flow.flow import Flow
 from spillway.hosts.spark.driver.application import Application
-from spillway.hosts.spark.driver.folder import Folder
+from spillway.hosts.spark.files import Folder
 from spillway.sinks import catalog as sinks
 from spillway.sinks.postgres import upsert
 

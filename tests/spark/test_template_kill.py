@@ -14,11 +14,10 @@ import pytest
 from gates import committed_files
 
 from spillway.gate.offsets import Offset
-from spillway.hosts.spark.driver.folder import Folder
-from spillway.hosts.spark.ledger_files import chains
+from spillway.hosts.spark.files import Folder, chains
 from spillway.templates.instance_store import InstanceStore
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
 
 DRIVER = Path(__file__).with_name("template_driver.py")
 KILLS = 1

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from spillway.flow.flow import Flow
 from spillway.hosts.spark.driver.application import Application
-from spillway.hosts.spark.driver.folder import Folder
+from spillway.hosts.spark.files import Folder
 from spillway.templates.instance_store import InstanceStore
 from spillway.templates.instances import add_instances
 from spillway.templates.templates import Template

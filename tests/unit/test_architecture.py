@@ -40,10 +40,11 @@ def imports_of(path: Path) -> set[str]:
 
 
 def room_of(module: str) -> str:
-    """The package; inside the Spark host its rooms, because they run in different processes."""
+    """The package; inside the Spark host its rooms, because they run in different processes,
+    and its two modules that belong to no single one."""
     parts = module.split(".")[1:]
     if parts[:2] == ["hosts", "spark"]:
-        return "/".join(parts[:3]) if len(parts) > 3 else "hosts/spark"
+        return "/".join(parts[:3])
     return "/".join(parts[:2]) if parts[0] == "hosts" else parts[0]
 
 

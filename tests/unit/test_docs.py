@@ -14,7 +14,7 @@ PAGES = [*(ROOT / name for name in TOP), *sorted(DOCS.rglob("*.md"))]
 # A path is named as seen from one of these.
 SEEN_FROM = ("", "src", "src/spillway", "src/spillway/cluster", "src/spillway/hosts/spark")
 EXAMPLES = {
-    "dead_letters/GATE",
+    "dead_letters/GATE/BEGAN",
     "spillway/ledger.jsonl",
     "src/spillway/gate/shedders/spread.py",
     "streams/hot",

@@ -5,7 +5,7 @@ python -m spillway.check.pages docs
 
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from spillway.gate.options import OPTIONS as GATE
 from spillway.load.capabilities import Capabilities
 from spillway.load.laws import LAWS
 from spillway.logs import catalog as logs
-from spillway.options import table_of
+from spillway.options import Option, table_of
 
 _BLOCK = re.compile(r"<!-- options:begin ([^>]*?) -->\n.*?<!-- options:end -->", re.DOTALL)
 
@@ -38,9 +38,13 @@ def _block(name: str) -> str:
 def _logs() -> str:
     """One table a log."""
     return "\n".join(
-        f"\n### `source: {name}`\n{logs.meaning_of(name)}\n\n{table_of(logs.options_of(name))}"
+        f"\n### `source: {name}`\n{logs.meaning_of(name)}\n\n{_users(logs.options_of(name))}"
         for name in logs.MODULES
     )
+
+
+def _users(options: Iterable[Option]) -> str:
+    return table_of(option for option in options if option.set_by == "user")
 
 
 def _laws() -> str:
@@ -60,7 +64,7 @@ def _laws() -> str:
 
 # One line a table.
 BLOCKS: Mapping[str, Callable[[], str]] = {
-    "gate": lambda: table_of(option for option in GATE if option.set_by == "user"),
+    "gate": lambda: _users(GATE),
     "gate, set by run": lambda: table_of(option for option in GATE if option.set_by == "run"),
     "laws": _laws,
     "logs": _logs,

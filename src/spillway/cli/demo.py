@@ -39,8 +39,9 @@ def demo(
     as_json: Annotated[bool, typer.Option("--json", help="print JSON only")] = False,
 ) -> None:
     """Show what Spillway does: a minute and a half on this machine, on real Spark."""
-    from spillway.hosts.spark.ledger_files import audits
+    from spillway.hosts.spark.files import Folder, audits
 
+    Folder(root=out.absolute()).require_free()
     if not as_json:
         console.print(EXPLANATION, highlight=False)
     shutil.rmtree(out, ignore_errors=True)

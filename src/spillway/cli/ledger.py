@@ -1,5 +1,8 @@
 """`spillway ledger`: the audit of what was shed, without Spark."""
 
+import json
+import sys
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,19 +12,31 @@ import numpy.typing as npt
 import typer
 
 from spillway.check.flow_file import load_flow
-from spillway.cli.screen import console, errors, print_json, print_table
+from spillway.cli.recount import NOT_LOOKED, Recount, recount
+from spillway.cli.screen import console, errors, print_json, print_table, printable
 from spillway.errors import SpillwayError
 from spillway.flow.stream_log import log_of
-from spillway.gate.ledger import Audit, BatchAudit, shed_positions
-from spillway.gate.offsets import Offset
+from spillway.gate.ledger import Audit, BatchAudit, Life, shed_positions
+from spillway.gate.offsets import Gap, Offset
 from spillway.gate.shedders import blocks
-from spillway.hosts.spark.ledger_files import audits, chains
-from spillway.logs.dead_letters import dead_letter_totals, default_place
+from spillway.hosts.spark.files import Place, audited, batches_of, offsets_of
+from spillway.logs.dead_letters import dead_letter_totals, default_root, place_of
 from spillway.report import Table
 
 Shed = dict[int, npt.NDArray[np.int64]]  # by partition
 
 _SHOWN = 20  # batches in the table; --json has them all
+_DAY_AND_TIME = "%Y-%m-%d %H:%M:%S.%f"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Look:
+    """One life of a gate, and what a second look at its log says of it."""
+
+    life: Life
+    audit: Audit
+    place: Place
+    counted: Recount
 
 
 def ledger(
@@ -34,7 +49,7 @@ def ledger(
     ] = None,
     flow: Annotated[
         Path | None,
-        typer.Option(help="with --positions: the flow file, where a shedder looked at the data"),
+        typer.Option(help="the flow file: where a shedder looked at the data, so does the audit"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON only")] = False,
 ) -> None:
@@ -43,27 +58,44 @@ def ledger(
         batches = [(o, _shed(o, flow)) for o in _batch(path, checkpoint, positions)]
         _print_positions(batches, as_json)
         return
-    found = audits(path, checkpoint)
+    found = _looked_at(path, checkpoint, flow)
     if not found:
         raise SpillwayError(f"'{path}' holds no finished batch yet")
     if as_json:
-        print_json({"gates": [_as_json(audit, path) for audit in found]})
+        _print_json(found, path, checkpoint)
     else:
-        for audit in found:
-            _show(audit)
-            _show_dead_letters(audit, path)
-    if not all(audit.exact for audit in found):
+        for look in found:
+            _show(look.audit, look.counted)
+            _show_dead_letters(look.audit, path)
+    if not all(look.audit.exact for look in found):
         raise typer.Exit(1)
 
 
+def _looked_at(path: Path, checkpoint: Path | None, flow: Path | None) -> list[_Look]:
+    found = audited(path, checkpoint, _SHOWN)
+    loaded = load_flow(flow) if flow and any(a.measured_batches for a, _ in found) else None
+    looks = []
+    for audit, place in found:
+        life, counted = (audit.gate, audit.began_us), NOT_LOOKED
+        if loaded is not None and audit.measured_batches > 0:
+            offsets = (offset for offset, _ in batches_of(life, path, checkpoint, place))
+            counted = recount(offsets, loaded, audit.gate, audit.pinned)
+            audit = replace(audit, problems=audit.problems + counted.problems)
+        looks.append(_Look(life=life, audit=audit, place=place, counted=counted))
+    return looks
+
+
 def _batch(path: Path, checkpoint: Path | None, seq: int) -> list[Offset]:
-    every = [o for chain in chains(path, checkpoint).values() for o in chain]
-    found = [offset for offset in every if offset.seq == seq]
+    found: dict[Life, Offset] = {}
+    known: set[int] = set()  # the first and the last
+    for offset in offsets_of(path, checkpoint):
+        known = {min(known | {offset.seq}), max(known | {offset.seq})}
+        if offset.seq == seq:
+            found.setdefault((offset.gate, offset.began_us), offset)
     if not found:
-        known = sorted({offset.seq for offset in every})
-        span = f"{known[0]} to {known[-1]}" if known else "none"
+        span = f"{min(known)} to {max(known)}" if known else "none"
         raise SpillwayError(f"batch {seq} is not in the ledger: it has {span}")
-    return found
+    return list(found.values())
 
 
 def _shed(offset: Offset, flow: Path | None) -> Shed:
@@ -97,7 +129,25 @@ def _print_positions(batches: list[tuple[Offset, Shed]], as_json: bool) -> None:
                 print(f"{partition}\t{position}")
 
 
-def _as_json(audit: Audit, path: Path) -> dict[str, Any]:
+def _print_json(found: list[_Look], path: Path, checkpoint: Path | None) -> None:
+    """{"gates": [...]}, a batch at a time: a ledger may be longer than memory."""
+    for number, look in enumerate(found):
+        head = _json_of(_as_json(look.audit, look.counted, path)).removesuffix("}")
+        sys.stdout.write('{"gates": [\n' if number == 0 else ",\n")
+        sys.stdout.write(head + ', "batches": [')
+        opening = "\n"
+        for _, batch in batches_of(look.life, path, checkpoint, look.place):
+            sys.stdout.write(opening + _json_of(_batch_as_json(batch)))
+            opening = ",\n"
+        sys.stdout.write("]}")
+    sys.stdout.write("\n]}\n")
+
+
+def _json_of(value: Any) -> str:
+    return json.dumps(value, allow_nan=False)
+
+
+def _as_json(audit: Audit, looked: Recount, path: Path) -> dict[str, Any]:
     totals = audit.totals
     return {
         "gate": audit.gate,
@@ -110,29 +160,38 @@ def _as_json(audit: Audit, path: Path) -> dict[str, Any]:
             "pending": totals.pending,
             "lost": totals.lost,
         },
-        "dead_letters": dead_letter_totals(default_place(audit.gate, str(path))),
+        "dead_letters": dead_letter_totals(_dead_letters(audit, path)),
+        "measured": {
+            "batches": audit.measured_batches,
+            "checked": looked.checked,
+            "gone": looked.gone,
+        },
         "missing": list(audit.missing),
+        "missing_count": audit.missing_count,
         "problems": list(audit.problems),
-        "batches": [
-            {
-                "batch": b.seq,
-                "planned_us": b.planned_us,
-                "offered": b.offered,
-                "admitted": b.admitted,
-                "shed": b.shed,
-                "pending": b.pending,
-                "keep_ppm": b.keep_ppm,
-                "reason": b.reason,
-            }
-            for b in audit.batches
-        ],
     }
 
 
-def _show(audit: Audit) -> None:
-    last = audit.batches[-_SHOWN:]
+def _batch_as_json(batch: BatchAudit) -> dict[str, Any]:
+    return {
+        "batch": batch.seq,
+        "planned_us": batch.planned_us,
+        "offered": batch.offered,
+        "admitted": batch.admitted,
+        "shed": batch.shed,
+        "pending": batch.pending,
+        "keep_ppm": batch.keep_ppm,
+        "reason": batch.reason,
+        "measured": batch.measured,
+        "unread": batch.unread,
+        "gap": None if batch.gap is None else asdict(batch.gap),
+    }
+
+
+def _show(audit: Audit, looked: Recount) -> None:
+    last, name = audit.batches, printable(audit.gate)
     columns = ("batch", "planned", "offered", "admitted", "shed", "pending", "reason")
-    title = f"gate {audit.gate}: {len(audit.batches)} batches, the last {len(last)}"
+    title = f"gate {name}: {audit.batch_count} batches, the last {len(last)}"
     print_table(Table(title=title, columns=columns, rows=[_row(batch) for batch in last]))
     totals = audit.totals
     console.print(
@@ -140,11 +199,12 @@ def _show(audit: Audit) -> None:
         f" + pending {totals.pending}" + (f" ({totals.lost} lost)" if totals.lost else ""),
         highlight=False,
     )
+    _show_gaps(audit)
     for problem in audit.problems:
         errors.print(f"spillway: {problem}", highlight=False, markup=False)
     if audit.missing:
         shown = ", ".join(map(str, audit.missing[:10]))
-        more = f" and {len(audit.missing) - 10} more" if len(audit.missing) > 10 else ""
+        more = f" and {audit.missing_count - 10} more" if audit.missing_count > 10 else ""
         errors.print(
             f"spillway: batches {shown}{more} have no line; the totals are those of the last line;"
             " --checkpoint may still have them",
@@ -152,20 +212,65 @@ def _show(audit: Audit) -> None:
         )
     if audit.exact:
         console.print("exact: every batch adds up", highlight=False)
+    _show_measured(audit, looked)
 
 
-def _show_dead_letters(audit: Audit, path: Path) -> None:
-    place = default_place(audit.gate, str(path))
-    totals = dead_letter_totals(place)
-    if any(totals.values()):
+def _show_gaps(audit: Audit) -> None:
+    if audit.gap_count > 0:
+        said = f"{audit.unread_tuples} were never read, in {audit.gap_count} gaps"
+        more = f", the last {len(audit.gaps)}:" if audit.gap_count > len(audit.gaps) else ""
+        console.print(said + more, highlight=False)
+    for batch in audit.gaps:
+        arrived = "" if batch.gap is None else f", arrived {_span(batch.gap)}"
+        console.print(f"  batch {batch.seq}: {batch.unread} unread{arrived}", highlight=False)
+
+
+def _span(gap: Gap) -> str:
+    until = _at(gap.until_us, _DAY_AND_TIME)
+    if gap.from_us == 0:
+        return f"up to {until}"
+    return f"from {_at(gap.from_us, _DAY_AND_TIME)} to {until}"
+
+
+def _show_measured(audit: Audit, looked: Recount) -> None:
+    left = audit.measured_batches - looked.checked - looked.gone
+    if looked.checked or looked.gone:
+        gone = f"; of {looked.gone} the log has no longer what they read" if looked.gone else ""
+        line = f"{looked.checked} batches were counted again in the log{gone}"
+        console.print(line, highlight=False)
+    if left > 0:
         console.print(
-            f"of the admitted, {totals['malformed']} were malformed and {totals['lost']} had left"
-            f" the log before they were read: {place}",
+            f"of {left} batches the shedder counted in the data what it kept: measured, and not"
+            " checked; --flow FILE reads the log again",
             highlight=False,
         )
 
 
+def _dead_letters(audit: Audit, path: Path) -> str:
+    return place_of(default_root(str(path)), audit.gate, audit.began_us)
+
+
+def _show_dead_letters(audit: Audit, path: Path) -> None:
+    place = _dead_letters(audit, path)
+    totals = dead_letter_totals(place)
+    if any(totals.values()):
+        console.print(
+            f"of the admitted, {totals['malformed']} were malformed and {totals['lost']} had left"
+            f" the log before they were read: {printable(place)}",
+            highlight=False,
+            markup=False,
+        )
+
+
 def _row(batch: BatchAudit) -> tuple[object, ...]:
-    planned = datetime.fromtimestamp(batch.planned_us / 1e6, tz=UTC).strftime("%H:%M:%S.%f")[:-3]
+    planned = _at(batch.planned_us, "%H:%M:%S.%f")
     counts = (batch.offered, batch.admitted, batch.shed, batch.pending)
     return (batch.seq, planned, *counts, batch.reason)
+
+
+def _at(time_us: int, form: str) -> str:
+    """To the millisecond."""
+    try:
+        return datetime.fromtimestamp(time_us / 1e6, tz=UTC).strftime(form)[:-3]
+    except (ValueError, OverflowError, OSError):  # after the year 9999
+        return f"{time_us} us"

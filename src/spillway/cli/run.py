@@ -11,18 +11,16 @@ from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.live import Live
-from rich.table import Table as RichTable
 
 from spillway.cli.screen import console, errors, print_json, print_table
-from spillway.model import Target, parse_duration_s
+from spillway.cli.watch import LOOK_S, statistic_of, watched
+from spillway.model import parse_duration_s
 from spillway.report import Table
 
 if TYPE_CHECKING:
     from spillway.flow.flow import Flow
     from spillway.hosts.spark.driver.application import Application
 
-REFRESH_S = 0.5
 WARM_UP_S = 20.0  # Java compiles: batches take several times as long as later
 
 
@@ -68,20 +66,21 @@ def run_flow(
             highlight=False,
         )
     errors.print("starting Spark (8-10 s)", highlight=False)
-    from spillway.hosts.spark.driver.running import running
+    from spillway.hosts.spark.driver.running import begin, opened
 
     # Standard output is for the summary alone where that is JSON; results of queries give way.
     results = redirect_stdout(sys.stderr) if quiet else nullcontext()
-    with results, running(flow, name, root, master) as application:
-        try:
-            _watch(application, seconds, quiet=quiet)
-        finally:
-            errors.print("stopping", highlight=False)
+    with results, opened(flow, name, root, master) as (application, output):
+        errors.print(f"what Spark prints is in {_near(output.path)}", highlight=False)
+        with watched(application, output, quiet=quiet):
+            begin(application)
+            _supervise(application, seconds)
+        errors.print("stopping", highlight=False)
     return application
 
 
-def _watch(application: "Application", seconds: float | None, *, quiet: bool) -> None:
-    """Supervise until the time is over or the user stops it; draw when somebody looks."""
+def _supervise(application: "Application", seconds: float | None) -> None:
+    """Until the time is over or the user stops it."""
     stopped = threading.Event()
 
     def stop(number: int, frame: FrameType | None) -> None:
@@ -90,64 +89,15 @@ def _watch(application: "Application", seconds: float | None, *, quiet: bool) ->
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     ends = None if seconds is None else time.monotonic() + seconds
     try:
-        with Live(console=errors, refresh_per_second=4, transient=True) as live:
-            while not stopped.wait(REFRESH_S) and (ends is None or time.monotonic() < ends):
-                application.supervise()
-                if not quiet:
-                    live.update(_live_table(application))
+        while not stopped.wait(LOOK_S) and (ends is None or time.monotonic() < ends):
+            application.supervise()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _live_table(application: "Application") -> RichTable:
-    table = RichTable(title="Ctrl-C stops", title_justify="right")
-    for column in ("query", "class", "target", "delay", "offered/s", "kept", "shed", "batch"):
-        table.add_column(column, justify="left" if column in ("query", "class") else "right")
-    for row in _rows(application, recent_s=10.0):
-        table.add_row(*row)
-    notes = [f"{name}: {said}" for name, said in application.conditions.items() if said]
-    table.caption = "\n".join(notes) or None
-    return table
-
-
-def _rows(application: "Application", recent_s: float) -> list[tuple[str, ...]]:
-    from spillway.hosts.spark.driver.progress import summarise as delays
-
-    now_s = time.time()
-    rows: list[tuple[str, ...]] = []
-    for name, query in application.flow.queries.items():
-        target = application.target(query.class_name)
-        recent = [
-            b
-            for b in list(application.batches)
-            if b.gate.startswith(f"{name}/") and b.ended_s > now_s - recent_s
-        ]
-        seen = delays(recent, target.delay_s)
-        if seen is None:
-            rows.append((name, query.class_name, str(target), "-", "-", "-", "-", "-"))
-            continue
-        delay_s = statistic_of(seen, target)
-        colour = "green" if delay_s <= 1.05 * target.delay_s else "red"
-        kept = seen.kept_tuples / max(1, seen.offered_tuples)
-        rows.append(
-            (
-                name,
-                query.class_name,
-                str(target),
-                f"[{colour}]{delay_s:.2f} s[/{colour}]",
-                f"{seen.offered_tuples / recent_s:,.0f}",
-                f"{kept:.1%}",
-                f"{1 - kept:.1%}",
-                f"{seen.mean_batch_s:.2f} s",
-            )
-        )
-    return rows
-
-
-def statistic_of(seen: Any, target: Target) -> float:
-    """The measured value of the statistic that the target names."""
-    return float({"mean": seen.mean_s, "p95": seen.p95_s, "p99": seen.p99_s}[target.statistic])
+def _near(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def summarise(application: "Application") -> dict[str, Any]:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table as RichTable
 
@@ -24,7 +25,7 @@ def print_json(value: Any) -> None:
 
 
 def print_table(table: Table) -> None:
-    shown = RichTable(title=table.title, title_justify="left")
+    shown = RichTable(title=escape(table.title), title_justify="left")
     for column in table.columns:
         shown.add_column(column, overflow="fold")
     for row in table.rows:
@@ -37,7 +38,12 @@ def _cell(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return f"{value:.4g}"
-    return str(value)
+    return escape(printable(str(value)))
+
+
+def printable(text: str) -> str:
+    """One line of text that a file held: nothing in it commands the terminal."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 @contextmanager

@@ -9,8 +9,6 @@ from spillway.flow.sql import streams_of
 from spillway.gate.shedders import catalog
 from spillway.gate.shedders.shedder import Shedder, WholeWindows
 
-_NO_STRETCH_UNREAD = 0.001  # a min_keep above 0: every tuple has a chance
-
 
 def check_answers(flow: Flow) -> None:
     """Raise for shedders without their options and for estimates that would not be sound."""
@@ -107,7 +105,6 @@ def answer_options(query: Query, stream: Stream) -> dict[str, str]:
     least = max(stream.min_keep, budget.min_keep if budget else 0.0)
     if query.estimate:
         options |= {"weight": "true", "place": "true"}
-        least = max(least, _NO_STRETCH_UNREAD)
     windows = _whole_windows(stream)
     if windows is not None and reaches_over(query.text, windows):
         options["kept_from"] = "true"

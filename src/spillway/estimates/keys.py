@@ -19,11 +19,13 @@ from sqlglot import exp
 from spillway.errors import SpillwayError
 from spillway.estimates.sql import (
     EXTREMES,
+    GAP_UNTIL,
     SEEN,
     WEIGHT,
     Key,
     Output,
     Parts,
+    gapped,
     layered,
     with_projections,
 )
@@ -56,6 +58,7 @@ def assembled(name: str, tree: exp.Select, outputs: list[Output], keys: WholeKey
         steps += parts.steps(_EXACT)
         columns += parts.shown()
     sums += ["MAX(_thinnest) AS _thinnest", f"SUM(_rows) / NULLIF(SUM(_offered), 0D) AS {SEEN}"]
+    sums.append(gapped(f"{_WINDOW}.start"))
     inner = tree.copy()
     inner.set("group", exp.Group(expressions=[*groups.values(), exp.column(keys.column)]))
     names = ", ".join(f"`{group}`" for group in groups)
@@ -72,6 +75,7 @@ def _once(groups: dict[str, exp.Expr], keys: WholeKeys) -> list[str]:
         f"MAX({WEIGHT}) AS _thinnest",
         "COUNT(1) AS _rows",
         f"SUM({WEIGHT}) AS _offered",
+        f"MAX({GAP_UNTIL}) AS {GAP_UNTIL}",
     ]
 
 

@@ -5,7 +5,9 @@ sums over them, W = sum w and c = sum w (w - 1) / W (with one weight for all, c 
 
 - count: W is unbiased (Horvitz-Thompson). Of the S positions that the group is spread over, the
   gate keeps a fixed number in every block, so the variance at a true count N is c N (1 - N/S): the
-  last factor is the finite population's, and vanishes for a group that is the whole stream. Bounds
+  last factor is the finite population's. For a group that is the whole stream only the two blocks
+  are unsure in which the group begins and ends: cut anywhere, they have a variance of c BLOCK / 3,
+  as if S had BLOCK / 3 positions more; CUT_POSITIONS is half a block, as shares may change. Bounds
   are the N with (W - N)^2 = z^2 c N (1 - N/S), Wilson's way: sound for small counts too. Tuples of
   weight 1 are certain: they are added afterwards, and W, S and c are those of the thinned rest.
 - avg: m = sum w x / W (Hajek), variance sum v (x - m)^2 / W^2 * d / (d - 1), with v = w (w - 1),
@@ -30,6 +32,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from spillway.gate.sampling import BLOCK
+
+CUT_POSITIONS = BLOCK / 2
 LEAST_KEPT = 20
 LEAST_EFFECTIVE = 10  # a few heavy weights among many light ones say as little as few tuples
 Floats = npt.NDArray[np.float64]
@@ -133,7 +138,8 @@ def distinct(group: npt.NDArray[np.int64], groups: int, key: Any, w: Floats, z: 
 def _count(s: Sums, z: float) -> Bounded:
     thinned = s.w - s.sure
     c = np.where(thinned > 0.0, (s.ww - s.w) / thinned, 0.0)
-    span = np.maximum(thinned, s.span * (s.kept + 1.0) / (s.kept - 1.0) * thinned / s.w)
+    positions = s.span * (s.kept + 1.0) / (s.kept - 1.0) + CUT_POSITIONS
+    span = np.maximum(thinned, positions * thinned / s.w)
     span = np.where(thinned > 0.0, span, 1.0)
     a, b = 1.0 + z * z * c / span, thinned + z * z * c / 2.0
     root = np.sqrt(np.maximum(0.0, b * b - a * thinned * thinned))

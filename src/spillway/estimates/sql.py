@@ -1,6 +1,8 @@
 """The SQL of estimates: sums per group, the steps from them to the bounds, the columns shown.
 
-The formulas are those of `numbers`.
+The formulas are those of `numbers`. Each row says up to which arrival tuples are missing before it
+that nobody read (`_gap_until`). A group whose window began before that touches the gap: how many of
+its tuples are among those cannot be told, so it has no bounds and no `_seen`.
 """
 
 from collections.abc import Iterator
@@ -8,10 +10,12 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from spillway.estimates.numbers import LEAST_EFFECTIVE, LEAST_KEPT
+from spillway.estimates.numbers import CUT_POSITIONS, LEAST_EFFECTIVE, LEAST_KEPT
 from spillway.flow.sql import text_of
+from spillway.flow.time_windows import is_time_window
 
 WEIGHT, PLACE, SEEN = "_weight", "_place", "_seen"
+GAP_UNTIL, GAPPED = "_gap_until", "_gapped"
 EXTREMES = ("min", "max")
 
 
@@ -49,7 +53,24 @@ def assembled(tree: exp.Select, outputs: list[Output], z: float) -> str:
         steps += parts.steps()
         shown += parts.shown()
     sums.append(f"COUNT(1) / NULLIF(SUM({WEIGHT}), 0D) AS {SEEN}")
+    sums.append(gapped(_window_start(tree)))
     return layered(with_projections(raw, sums), steps, shown)
+
+
+def gapped(window_start: str | None) -> str:
+    """Whether a group touches a gap. Without a window it does from the first gap on."""
+    last = f"MAX({GAP_UNTIL})"
+    touches = f"{last} IS NOT NULL" if window_start is None else f"{last} > {window_start}"
+    return f"COALESCE({touches}, FALSE) AS {GAPPED}"
+
+
+def _window_start(tree: exp.Select) -> str | None:
+    group, aliases = tree.args.get("group"), {e.alias: e.unalias() for e in tree.expressions}
+    for key in group.expressions if group else ():
+        written = aliases.get(key.name, key) if isinstance(key, exp.Column) else key
+        if is_time_window(written):
+            return f"{text_of(written)}.start"
+    return None
 
 
 def with_projections(tree: exp.Select, texts: list[str]) -> str:
@@ -61,7 +82,8 @@ def with_projections(tree: exp.Select, texts: list[str]) -> str:
 def layered(sums: str, steps: list[str], shown: list[str]) -> str:
     """Each step may use the ones before it; the last layer shows what was asked for."""
     derived = ", ".join(["*", *steps])
-    return f"SELECT {', '.join([*shown, SEEN])} FROM (SELECT {derived} FROM ({sums}))"
+    seen = f"CASE WHEN NOT {GAPPED} THEN {SEEN} END AS {SEEN}"
+    return f"SELECT {', '.join([*shown, seen])} FROM (SELECT {derived} FROM ({sums}))"
 
 
 class Parts:
@@ -104,7 +126,7 @@ class Parts:
     def steps(self, full: str = "{ww} <= {w}") -> list[str]:
         """Each step may use the ones before it. `full`: nothing that was seen was thinned."""
         kind = self._output.kind
-        made = {"full": full}
+        made = {"full": f"{full} AND NOT {GAPPED}"}
         if kind not in EXTREMES:
             made["k"] = _K
         if kind in ("count", "count_if", "sum", "distinct"):
@@ -138,14 +160,15 @@ class Parts:
 # NULL where there are too few tuples for bounds; everything that follows is NULL with it.
 _K = (
     f"CASE WHEN {{n}} >= {LEAST_KEPT} AND {{w}} * {{w}} >= {LEAST_EFFECTIVE} * {{ww}}"
-    " THEN {w} * {w} / {ww} END"
+    f" AND NOT {GAPPED} THEN {{w}} * {{w}} / {{ww}} END"
 )
 
 _COUNT_STEPS = {
     "h": "{w} - {sure}",
     "c": "CASE WHEN {h} > 0 THEN ({ww} - {w}) / {h} ELSE 0D END",
     "s": "CASE WHEN {h} > 0 THEN"
-    " GREATEST({h}, {span} * ({n} + 1D) / NULLIF({n} - 1D, 0D) * {h} / {w}) ELSE 1D END",
+    f" GREATEST({{h}}, ({{span}} * ({{n}} + 1D) / NULLIF({{n}} - 1D, 0D) + {CUT_POSITIONS!r}D)"
+    " * {h} / {w}) ELSE 1D END",
     "a": "1 + {zz} * {c} / {s}",
     "b": "{h} + {zz} * {c} / 2",
     "r": "SQRT(GREATEST(0D, {b} * {b} - {a} * {h} * {h}))",

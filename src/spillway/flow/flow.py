@@ -43,6 +43,11 @@ def _valid_duration(text: str) -> str:
     return text
 
 
+def _valid_wait(text: str) -> str:
+    return text if text == NONE else _valid_duration(text)
+
+
+NONE = "0s"
 Duration = Annotated[str, AfterValidator(_valid_duration)]
 TargetText = Annotated[str, AfterValidator(_valid_target)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
@@ -219,6 +224,15 @@ class Control(Part):
         "dilos", description="how capacity moves between classes"
     )
     cycle: int = Field(2, ge=1, le=1000, description="periods between two redistributions")
+    warm_up: Annotated[str, AfterValidator(_valid_wait)] = Field(
+        "15s",
+        description="`spillway run`: before the first tuple counts the queries run for so long at"
+        " most, over made-up rows of their streams' columns that reach no sink; 0s: they do not",
+    )
+
+    @property
+    def warm_up_s(self) -> float:
+        return 0.0 if self.warm_up == NONE else parse_duration_s(self.warm_up)
 
 
 class SparkSettings(Part):

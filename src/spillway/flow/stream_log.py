@@ -40,7 +40,8 @@ def log_of(flow: Flow, gate: str, pinned: Mapping[str, str]) -> Log:
     stream = streams[name]
     options = {key: str(value) for key, value in stream.options.items()}
     schema = None if stream.columns is None else _schema(name, stream.columns)
-    return catalog.open_log({"source": stream.source or "", **options, **pinned}, schema)
+    look = catalog.without_consequences({"source": stream.source or "", **options, **pinned})
+    return catalog.open_log(look, schema)
 
 
 def _schema(name: str, columns: Mapping[str, str]) -> Any:

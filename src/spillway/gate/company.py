@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from spillway.gate.arrivals import Arrivals
 from spillway.gate.delays import delays_of
 from spillway.gate.offsets import Arrived, Offset
-from spillway.model import Delays
+from spillway.model import BatchRecord, Delays
 from spillway.ports import ArrivalCurve, Span
 
 
@@ -37,6 +38,16 @@ class Part:
 NOTHING = Part()
 
 
+def record_of(parts: Sequence[Part], duration_s: float, ended_s: float) -> BatchRecord:
+    """Of a batch with these parts in it."""
+    return BatchRecord(
+        kept_tuples=sum(part.kept_tuples for part in parts),
+        scanned_tuples=sum(part.scanned_tuples for part in parts),
+        duration_s=duration_s,
+        ended_s=ended_s,
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Company:
     """The other gates of a query, as the one that decides for all of them sees them."""
@@ -44,6 +55,10 @@ class Company:
     pending: Sequence[tuple[Span, ArrivalCurve]] = ()  # partitions numbered apart from its own
     admitted_tuples: int = 0  # since the first start
     shed_tuples: int = 0
+
+    def beside(self, own: Arrivals) -> Arrivals:
+        """Everything that waits for the query."""
+        return own.beside(self.pending) if self.pending else own
 
 
 ALONE = Company()

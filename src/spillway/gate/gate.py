@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from spillway.gate.arrivals import Arrivals
-from spillway.gate.company import ALONE, Company, Part
+from spillway.gate.company import ALONE, Company, Part, record_of
 from spillway.gate.cutting import Terms
 from spillway.gate.entry import EntryShare
 from spillway.gate.measuring import Meter, Standing
@@ -16,6 +16,7 @@ from spillway.gate.offsets import Offset
 from spillway.gate.options import GateOptions
 from spillway.gate.pacing import Cut, Pace, cut, dry
 from spillway.gate.planning import Settings, Waiting, next_offset
+from spillway.gate.restraint import Restraint
 from spillway.gate.rules import seen_tuples
 from spillway.load import laws
 from spillway.load.batch_model import BatchModel
@@ -23,7 +24,6 @@ from spillway.loop import tick
 from spillway.model import (
     ADMIT_ALL,
     Backlog,
-    BatchRecord,
     Decided,
     Decision,
     Ended,
@@ -35,9 +35,6 @@ from spillway.model import (
 )
 from spillway.ports import LoadManager
 
-# A spared query keeps tuples that come late because others are in its way. After downtime its
-# backlog is older than that: then it cuts what is stale, once, as any gate does.
-HOPELESS_TARGETS = 5.0
 _UNREPORTED_KEPT = 100  # decisions and batches, while the driver does not answer
 
 _NO_PERIOD_YET = Decision(action=ADMIT_ALL, reason="admits everything until a period has passed")
@@ -57,6 +54,7 @@ class Gate:
             split=options.split,
         )
         self._model = BatchModel()
+        self._restraint = Restraint(options, adapts=self._law.adapts)
         self._entry = EntryShare()
         self._pace: Pace | None = None
         self._meter: Meter | None = None
@@ -92,13 +90,8 @@ class Gate:
         """
         assert self._pace is not None
         assert self._meter is not None
-        self._pace = self._pace.after(parts[0].kept_tuples, parts[0].scanned_tuples)
-        record = BatchRecord(
-            kept_tuples=sum(part.kept_tuples for part in parts),
-            scanned_tuples=sum(part.scanned_tuples for part in parts),
-            duration_s=duration_s or 0.0,
-            ended_s=ended_s,
-        )
+        own, record = (record_of(of, duration_s or 0.0, ended_s) for of in (parts[:1], parts))
+        self._pace = self._pace.after(own, self._order.target)
         delays = tuple(part.delays(ended_s) for part in parts if part.arrived is not None)
         done = Ended(record=record, delays=delays)
         self._completed_tuples += sum(d.tuples for d in done.delays)
@@ -106,6 +99,7 @@ class Gate:
             return
         if duration_s is not None:
             self._model.learn(record)
+            self._restraint.ended(record)
         self._meter.ended(done)
         self._ended = [*self._ended[1 - _UNREPORTED_KEPT :], done]
 
@@ -135,7 +129,7 @@ class Gate:
         company: Company = ALONE,
     ) -> Report:
         """For the driver, before a turn is asked for."""
-        everything = _everything(arrivals, company)
+        everything = company.beside(arrivals)
         totals = previous.totals
         admitted = totals.admitted + company.admitted_tuples
         shed = totals.shed + company.shed_tuples
@@ -162,14 +156,16 @@ class Gate:
         self, previous: Offset, waiting: Waiting, now_s: float, company: Company = ALONE
     ) -> Offset:
         """The next batch. Something waits, here or at another gate of the query."""
-        everything = _everything(waiting.arrivals, company)
+        everything = company.beside(waiting.arrivals)
         self._stand(previous, everything, now_s, company)
+        assert self._meter is not None
+        assert self._standing is not None
         if self._rested:
-            self._rested = False
-            self._meter_again()
-        tick(self, {self.options.class_name: self._law}, self)
-        decision = self._overruled(self._decision)
-        terms = self._terms(now_s, as_it_came=self._by_period and decision is self._decision)
+            self._rested = False  # the period begins with what has just come
+            self._meter.begin(replace(self._standing, backlog=Backlog()))
+        tick(self, {self.options.class_name: self._decides()}, self)
+        decision = self._restraint.overruled(self._decision, self._order)
+        terms = self._terms(now_s, decision)
         if self._alone:
             decision = replace(decision, reason=f"no control loop: {decision.reason}")
         given = terms.cut(decision, everything, waiting.arrivals)
@@ -181,27 +177,24 @@ class Gate:
         past, and the next tuple comes under no share of it."""
         if not self._by_period or self._rested:
             return
-        self._stand(previous, _everything(Arrivals.pool([]), company), now_s, company)
+        self._stand(previous, company.beside(Arrivals.pool([])), now_s, company)
         assert self._meter is not None
         assert self._standing is not None
         if self._meter.is_due(self._standing, self.options.period_s):
             self._rested = True
-            tick(self, {self.options.class_name: self._law}, self)
+            tick(self, {self.options.class_name: self._restraint.decider(self._law)}, self)
+            self._restraint.rest()
 
     def follow(self, previous: Offset, waiting: Waiting, share: float, now_s: float) -> Offset:
         """The same batch at another gate of the query, with the share decided for all."""
-        assert self._pace is not None
-        tuples, least = waiting.arrivals.tuples, self.options.min_keep if share < 1.0 else 1.0
-        bounds = self._pace.within(self.options.max_batch, "max_batch")  # the leader knows prices
-        given = cut(share * tuples, least, tuples, bounds, f"joint share {share:.3g}")
+        tuples = waiting.arrivals.tuples
+        given = cut(share * tuples, share, tuples, self._tried, f"joint share {share:.3g}")
         return self._offset(previous, waiting, given, self._settings, now_s)
 
     def everything(self, previous: Offset, waiting: Waiting, now_s: float) -> Offset:
         """All of what waits, for a query that serves what is there and then stops."""
-        assert self._pace is not None
-        pace = self._pace.within(self.options.max_batch, "max_batch")
         tuples, settings = waiting.arrivals.tuples, replace(self._settings, shares=(), split=None)
-        given = cut(tuples, 1.0, tuples, pace, "available now")
+        given = cut(tuples, 1.0, tuples, self._tried, "available now")
         return self._offset(previous, waiting, given, settings, now_s)
 
     # -- the loop passes through here
@@ -218,24 +211,27 @@ class Gate:
 
     def act(self, measurement: Measurement, decision: Decision) -> None:
         self._decision = decision
-        if self._by_period and isinstance(decision.action, KeepFraction):
-            self._entry.set(decision.action.fraction, measurement.time_s)
+        action = self._restraint.overruled(decision, self._order).action
+        if self._by_period and isinstance(action, KeepFraction):
+            self._entry.set(action.fraction, measurement.time_s)
 
     def record(self, measurement: Measurement, decision: Decision) -> None:
-        decided = Decided(measurement=measurement, decision=self._overruled(decision))
+        decided = Decided(
+            measurement=measurement, decision=self._restraint.overruled(decision, self._order)
+        )
         self._decided = [*self._decided[1 - _UNREPORTED_KEPT :], decided]
-
-    def _meter_again(self) -> None:
-        """After a rest the period begins with what has just come."""
-        assert self._meter is not None
-        assert self._standing is not None
-        self._meter.begin(replace(self._standing, backlog=Backlog()))
 
     # -- deciding
 
     @property
     def _by_period(self) -> bool:
         return self._law.cadence == "period"
+
+    @property
+    def _tried(self) -> Pace:
+        """What a batch may hold by those before it, and by what the user allows."""
+        assert self._pace is not None
+        return self._pace.within(self.options.max_batch, "max_batch")
 
     def _stand(
         self, previous: Offset, everything: Arrivals, now_s: float, company: Company
@@ -251,26 +247,33 @@ class Gate:
             turn=self._order.turn,
         )
 
-    def _overruled(self, decision: Decision) -> Decision:
+    def _decides(self) -> LoadManager:
+        """What gathered until something has to go is no law's doing."""
         assert self._standing is not None
-        if self._order.spared and self._law.adapts:
-            hopeless_s = HOPELESS_TARGETS * self._order.target.delay_s
-            if self._standing.backlog.oldest_age_s <= hopeless_s:
-                reason = "the class's load is within its share"
-                return replace(decision, action=ADMIT_ALL, reason=reason)
-        return decision
+        self._left_behind |= self._restraint.look(self._standing, self.prices)
+        return self._restraint.decider(self._law)
 
-    def _terms(self, now_s: float, *, as_it_came: bool = False) -> Terms:
+    def _terms(self, now_s: float, decision: Decision) -> Terms:
+        """`decision` is what is done, which may be another than the law's."""
         assert self._pace is not None
+        assert self._standing is not None
+        pace, restraint = self._pace, self._restraint
+        as_it_came = self._by_period and decision.action is self._decision.action
+        if restraint.probes(self._standing, decision):
+            most = min(pace.kept_tuples, self._standing.backlog.pending_tuples)
+            pace = pace.within(most // 2, "probing")
         return Terms(
             options=self.options,
             target=self._order.target,
             prices=self.prices,
-            pace=self._pace,
-            entry=self._entry if as_it_came else None,
+            pace=pace,
+            entry=self._entry if as_it_came and restraint.lets(self._law) else None,
             adapts=self._law.adapts,
             decides_now=self._law.cadence == "batch",
             left_behind=self._left_behind,
+            restrained=not restraint.must_go,
+            most_tuples=restraint.catch_up.most_tuples if restraint.catch_up else None,
+            least_share=restraint.least_share,
             now_s=now_s,
         )
 
@@ -278,7 +281,7 @@ class Gate:
         self, previous: Offset, waiting: Waiting, given: Cut, settings: Settings, now_s: float
     ) -> Offset:
         if settings.dry_run:
-            given = dry(given, self._terms(now_s).bounds)
+            given = dry(given, self._tried)
         prices = self.prices or previous.prices
         return next_offset(previous, waiting, given, settings, now_s=now_s, prices=prices)
 
@@ -288,7 +291,3 @@ class Gate:
         if split is not None:
             kept = split.whole_tuples(kept, seen_tuples(batch.stretches, batch.rule))
         return Part.of(batch, cost_tuples=kept)
-
-
-def _everything(own: Arrivals, company: Company) -> Arrivals:
-    return own.beside(company.pending) if company.pending else own

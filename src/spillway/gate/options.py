@@ -3,11 +3,12 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 from spillway.errors import SpillwayError
 from spillway.gate.masks import QueryShare, parse_shares
 from spillway.gate.rules import POLICIES, Policy
+from spillway.gate.shed_limit import ShedLimit
 from spillway.gate.shedders import catalog
 from spillway.gate.shedders.shedder import Shedder
 from spillway.gate.split import Split
@@ -17,14 +18,22 @@ from spillway.options import Option, lowered, read
 
 NEVER_UNREAD = 1e-6  # a min_keep with which no range is skipped unread
 
+Backlogs = Literal["catch-up", "cut"]
+BACKLOGS: tuple[Backlogs, ...] = ("catch-up", "cut")
+
 FAIL_ON_DATA_LOSS = Option(
     "failOnDataLoss",
     "flag",
-    "stop when the log dropped unread tuples; otherwise they are counted",
-    default=False,
+    "stop when the log dropped unread tuples, as Spark's own source; false counts them",
+    default=True,
 )
 OPTIONS: tuple[Option, ...] = (
-    Option("delay", "target", "target with its statistic: `p95 2s`; `2s` is a mean", default="2s"),
+    Option(
+        "delay",
+        "target",
+        "needed: target with its statistic, `p95 2s`; `2s` is a mean",
+        default="2s",
+    ),
     Option(
         "manager", "text", "the load manager: `none`, `fixed`, `aloma`, ...", default="predictive"
     ),
@@ -53,6 +62,20 @@ OPTIONS: tuple[Option, ...] = (
         at_least=0,
         at_most=1,
     ),
+    Option(
+        "backlog",
+        "choice",
+        "what waited before the gate could serve it: worked off, late and whole, or cut",
+        default="catch-up",
+        choices=BACKLOGS,
+    ),
+    Option(
+        "catch_up_within",
+        "duration",
+        "a backlog that takes longer to work off loses its oldest tuples",
+        default="10m",
+    ),
+    Option("max_shed", "text", "`20% per 10m`: beyond it the delay gives way, not the data"),
     Option("dry_run", "flag", "decide and record, drop nothing", default=False),
     Option(
         "parallelism",
@@ -113,7 +136,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "weight",
         "flag",
-        "adds `_weight`, one over the chance that the tuple was kept",
+        "adds `_weight`, one over the chance that the tuple was kept; nothing is skipped unread",
         default=False,
     ),
     Option(
@@ -130,7 +153,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "place",
         "flag",
-        "adds `_place`, the tuple's number among all that were consumed",
+        "adds `_place`, the tuple's number among all that were consumed, and `_gap_until`",
         default=False,
         set_by="run",
     ),
@@ -166,6 +189,9 @@ class GateOptions:
     period_s: float
     policy: Policy
     min_keep: float
+    backlog: Backlogs
+    catch_up_within_s: float
+    max_shed: ShedLimit | None
     dry_run: bool
     weight: bool
     place: bool
@@ -203,11 +229,14 @@ class GateOptions:
         checkpoint = _local(given["checkpoint"])
         _refuse_together(given, checkpoint, selection)
         whole_windows = selection is not None and selection.whole_windows is not None
+        needs_all = given["weight"] or whole_windows  # a tuple without a chance has no weight
         made = {
             "target": given["delay"],
             "law_parameters": laws.checked(given["manager"], given["manager.NAME"]),
             "period_s": given["period"],
-            "min_keep": max(given["min_keep"], NEVER_UNREAD if whole_windows else 0.0),
+            "min_keep": max(given["min_keep"], NEVER_UNREAD if needs_all else 0.0),
+            "catch_up_within_s": given["catch_up_within"],
+            "max_shed": ShedLimit.parse(given["max_shed"]) if given["max_shed"] else None,
             "selection": selection,
             "masks": masks,
             "split": split,

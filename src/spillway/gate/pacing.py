@@ -1,25 +1,34 @@
 """How much one batch may take: small at first, and never more than can be finished.
 
-A planned batch is binding in Spark, so a too-large one can never be escaped. Until a size has been
-tried, a batch takes at most twice what an earlier one of this run took.
+A planned batch is binding in Spark, so a too-large one can never be escaped. k times the tuples
+take at most k times as long: after a batch of n tuples in d seconds, the next may hold n L / d, and
+then takes no longer than L. While batches carry ever more per second (a cold JVM, a fixed price
+that is spread over more tuples) they may double in any case.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from spillway.model import Prices, Target
+from spillway.model import BatchRecord, Prices, Target
 
-GROWTH = 2
+GROWTH = 2.0
+_IMPROVED = 1.25  # carried per second, over the best before: still warming up or growing
 SCANNED_PER_KEPT = 50  # an unread tuple costs a fraction of a kept one
 RESTART_SHARE = 0.25  # of the target: what a restart may spend on its first batch
+_OF_SHORTEST = 2.0  # a batch may be twice as long as the shortest: that one is all fixed price
+_FORGET = 1.05  # of the shortest, for every batch
+_NEAR = 0.5  # of the bound: a batch this large shows whether the bound is right
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pace:
-    """Upper bounds of the next batch."""
+    """Upper bounds of the next batch, and what they come from."""
 
     kept_tuples: int
     scanned_tuples: int
     why: str = "growing"  # of the bound on what is kept
+    first_tuples: int = 1  # the bound never falls below
+    best_per_s: float = 0.0  # kept tuples over duration
+    shortest_s: float = 0.0  # 0: no batch yet
 
     @classmethod
     def at_start(cls, first_batch: int, prices: Prices | None, target: Target) -> "Pace":
@@ -27,24 +36,51 @@ class Pace:
         kept = first_batch
         if prices is not None and prices.kept_s > 0.0:
             kept = max(kept, int(RESTART_SHARE * target.delay_s / prices.kept_s))
-        return cls(kept_tuples=kept, scanned_tuples=kept * SCANNED_PER_KEPT)
+        return cls(
+            kept_tuples=kept, scanned_tuples=kept * SCANNED_PER_KEPT, first_tuples=first_batch
+        )
 
     def within(self, limit: int | None, why: str) -> "Pace":
         """The same, with no more than `limit` kept."""
         if limit is None or limit >= self.kept_tuples:
             return self
-        return Pace(kept_tuples=limit, scanned_tuples=self.scanned_tuples, why=why)
+        return replace(self, kept_tuples=limit, why=why)
 
     def bounds(self, kept: float, pending_tuples: int) -> bool:
         """Whether a batch falls short of what is wanted."""
         return kept > self.kept_tuples or pending_tuples > self.scanned_tuples
 
-    def after(self, kept_tuples: int, scanned_tuples: int) -> "Pace":
-        """A batch of this size was finished."""
-        return Pace(
-            kept_tuples=max(self.kept_tuples, GROWTH * kept_tuples),
-            scanned_tuples=max(self.scanned_tuples, GROWTH * scanned_tuples),
+    def after(self, batch: BatchRecord, target: Target) -> "Pace":
+        """A batch was finished; how long it took is not known of one that was replayed."""
+        kept, scanned = batch.kept_tuples, batch.scanned_tuples
+        if batch.duration_s <= 0.0 or kept <= 0:
+            most = max(self.kept_tuples, int(GROWTH * kept))
+            return replace(
+                self,
+                kept_tuples=most,
+                scanned_tuples=max(self.scanned_tuples, int(GROWTH * scanned)),
+            )
+        shortest_s = min(batch.duration_s, _FORGET * self.shortest_s or batch.duration_s)
+        longest_s = max(target.delay_s, _OF_SHORTEST * shortest_s)
+        factor, per_s = longest_s / batch.duration_s, kept / batch.duration_s
+        if per_s > _IMPROVED * self.best_per_s:
+            factor = max(factor, min(GROWTH, GROWTH * factor))
+        return replace(
+            self,
+            kept_tuples=_moved(self.kept_tuples, factor, kept),
+            scanned_tuples=max(
+                SCANNED_PER_KEPT * self.first_tuples,
+                _moved(self.scanned_tuples, factor, scanned),
+            ),
+            best_per_s=max(per_s, self.best_per_s / _FORGET),
+            shortest_s=shortest_s,
         )
+
+
+def _moved(bound: int, factor: float, tuples: int) -> int:
+    """Down only by a batch that tried the bound, or was too long below it."""
+    allowed = max(1, int(factor * tuples))
+    return allowed if tuples >= _NEAR * bound or factor <= 1.0 else max(bound, allowed)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

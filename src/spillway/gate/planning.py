@@ -1,11 +1,14 @@
 """From what waits in the log to the next offset. Pure: positions and times in, an offset out."""
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from spillway.gate.arrivals import Arrivals
 from spillway.gate.masks import QueryShare
-from spillway.gate.offsets import Arrived, Offset, Totals
+from spillway.gate.offsets import Arrived, Gap, Offset, Totals
 from spillway.gate.pacing import Cut
 from spillway.gate.rules import Policy, Rule, Stretch, kept_tuples, share_ppm
 from spillway.gate.sampling import PPM
@@ -80,7 +83,8 @@ def next_offset(
     stretches = _cut_stretches(waiting, cut.reach_tuples, cut.skip_tuples)
     consumed = sum(s.tuples for s in stretches)
     kept = kept_tuples(stretches, rule)
-    totals = previous.totals
+    totals, ends = previous.totals, _ends(previous, waiting)
+    beyond = sum(ends[s.partition] - s.start for s in waiting.stretches)
     return Offset(
         gate=previous.gate,
         began_us=previous.began_us,
@@ -89,15 +93,28 @@ def next_offset(
         stretches=stretches,
         rule=rule,
         totals=Totals(
-            offered=totals.offered + max(0, waiting.tuples - totals.pending),
+            offered=totals.offered + max(0, beyond - totals.pending),
             admitted=totals.admitted + kept,
             shed=totals.shed + consumed - kept,
             lost=totals.lost + waiting.lost_tuples,
         ),
         prices=prices,
         arrived=_arrived(waiting.arrivals.within(map(_readable, stretches))) if kept else None,
+        gap=_gap(previous, waiting, stretches, now_s),
         pinned=previous.pinned,
+        ends=ends if beyond >= totals.pending else {},
     )
+
+
+def _ends(previous: Offset, waiting: Waiting) -> dict[int, int]:
+    """How far each partition has ever been offered.
+
+    What was offered once stays so: where the end falls back (a clock that stepped back, a replica
+    that lags) its tuples stay pending, whatever came to the other partitions meanwhile. An offset
+    of 0.1.0 knows one number for all of them; until as much waits again, it goes on with that.
+    """
+    known = previous.ends
+    return {s.partition: max(s.stop, known.get(s.partition, 0)) for s in waiting.stretches}
 
 
 def _rule(cut: Cut, waiting: Waiting, settings: Settings) -> Rule:
@@ -162,6 +179,35 @@ def _cut_stretches(waiting: Waiting, reach: int, skip: int) -> tuple[Stretch, ..
         read = min(stop, max(s.read, reads.get(s.partition, s.read)))
         cut.append(replace(s, read=read, stop=stop))
     return tuple(cut)
+
+
+def _gap(
+    previous: Offset, waiting: Waiting, stretches: tuple[Stretch, ...], now_s: float
+) -> Gap | None:
+    """When the tuples arrived that this batch takes unread. Where it takes none, the gap that the
+    batches before have left stays on record: a window may still have a part in it.
+    """
+    unread = [s for s in stretches if s.read > s.start]
+    if not unread:
+        return previous.gap
+    first = {s.partition: s.read for s in waiting.stretches}  # of what the log still has
+    curves = waiting.arrivals.curves
+    from_us, until_us = [], []
+    for s in unread:
+        lost, curve = s.start < first[s.partition], curves.get(s.partition)
+        from_us.append(
+            _reached_us(previous) if lost or curve is None else round(curve.times_s[0] * _US)
+        )
+        at_s = now_s if curve is None else np.interp(s.read, curve.positions, curve.times_s)
+        until_us.append(math.ceil(float(at_s) * _US))
+    return Gap(from_us=min(from_us), until_us=max(until_us))
+
+
+def _reached_us(previous: Offset) -> int:
+    """No tuple that the batch left waiting had arrived before that."""
+    if previous.arrived is not None:
+        return previous.arrived.first_us
+    return previous.planned_us if previous.seq > 0 and previous.totals.pending == 0 else 0
 
 
 def _readable(stretch: Stretch) -> Span:

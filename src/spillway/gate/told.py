@@ -54,6 +54,13 @@ class TellingGate(Gate):
         self._write({"call": "plan", **_asked(previous, waiting, now_s), **told})
         return answer
 
+    def rest(self, previous: Offset, now_s: float, company: Company = ALONE) -> None:
+        before = self._rested
+        super().rest(previous, now_s, company)
+        if self._rested and not before:  # it is asked at every poll and hears of a rest once
+            told = {"previous": encode(previous), "now_s": now_s, "company": _company(company)}
+            self._write({"call": "rest", **told})
+
     def follow(self, previous: Offset, waiting: Waiting, share: float, now_s: float) -> Offset:
         answer = super().follow(previous, waiting, share, now_s)
         told = {"share": share, "answer": encode(answer)}
@@ -89,6 +96,8 @@ def _tell(gate: Gate, line: Mapping[str, Any]) -> Offset | None:
     elif call == "obey":
         order = line["order"]
         gate.obey(None if order is None else from_json(Order, order))
+    elif call == "rest":
+        gate.rest(decode(line["previous"]), line["now_s"], _company_of(line["company"]))
     else:
         previous, waiting = decode(line["previous"]), _waiting(line["waiting"])
         if call == "plan":

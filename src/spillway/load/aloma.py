@@ -12,6 +12,7 @@ from spillway.ports import Cadence
 
 State = Literal["normal", "under threshold", "over threshold"]
 
+_THRESHOLD = 0.93  # of the target: it steps once the threshold is passed, so it hunts above it
 _CAPACITY = 0.8  # before the first period, where nobody says
 _CAPACITY_RANGE = (0.01, 64.0)
 
@@ -29,7 +30,9 @@ class Aloma:
     Eq. 5.1 moves L_C by log2(z + 1) / z of its distance to L, z the distance in per cent of L_C,
     at least 1. Eq. 5.2: x = 1 + log2(k), k how often in sequence; x is in points of the shed
     share. Normal is a response time of at most twice the smallest seen; that smallest is doubled
-    every `refresh_periods` and replaced by the next smaller one. Over threshold is above target.
+    every `refresh_periods` and replaced by the next smaller one. Over threshold is above
+    `threshold` times the target: it steps once that is passed and so hunts around a delay above
+    it, which would be above the target if the threshold were the target itself.
 
     Assumption: the load statistics are roughly right and the target lies above the response time
     of an unloaded system. The response time is measured, so any scheduler and any query network
@@ -49,10 +52,26 @@ class Aloma:
             unit="periods",
             meaning="how often the smallest response time seen is doubled",
         ),
+        Option(
+            name="threshold",
+            kind="number",
+            above=0.0,
+            at_most=1.0,
+            default=_THRESHOLD,
+            meaning="above this part of the target the response time is over threshold; 1 as in"
+            " the thesis, where delays settle above the target",
+        ),
     )
 
-    def __init__(self, *, headroom: float | None = None, refresh_periods: int = 60) -> None:
+    def __init__(
+        self,
+        *,
+        headroom: float | None = None,
+        refresh_periods: int = 60,
+        threshold: float = _THRESHOLD,
+    ) -> None:
         require(refresh_periods >= 1, "refresh_periods", refresh_periods, "1 or more")
+        self._threshold = threshold
         self._capacity = Headroom(headroom, _CAPACITY)  # L_C
         self._refresh_periods = refresh_periods
         self._periods = 0
@@ -68,7 +87,7 @@ class Aloma:
             self._shed = 0.0
             return idle(self._capacity.value)
         response_s = self._response(measurement)
-        state = self._state(response_s, measurement.target.delay_s)
+        state = self._state(response_s, self._threshold * measurement.target.delay_s)
         reason = self._algorithm(measurement, state, response_s)
         self._previous_s = response_s
         self._shed = min(max(0.0, self._shed), 1.0 - LEAST_KEPT)
@@ -116,8 +135,8 @@ class Aloma:
         moved = capacity + math.log2(percent + 1.0) / percent * gap
         self._capacity.value = min(max(low, moved), high)
 
-    def _state(self, response_s: float, target_s: float) -> State:
-        if response_s > target_s:
+    def _state(self, response_s: float, threshold_s: float) -> State:
+        if response_s > threshold_s:
             return "over threshold"
         return "normal" if response_s <= 2.0 * self._smallest_s else "under threshold"
 

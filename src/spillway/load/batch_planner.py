@@ -49,7 +49,6 @@ class BatchPlanner:
 
     def __init__(self) -> None:
         self.correction = 0.0
-        self._limited = False
         self._fewer = False  # the last hopeless batch was the smaller one
         self._peak_tuples = 0.0
         self._last_rate_per_s = 0.0  # tuples kept over duration, of the last batch
@@ -62,13 +61,14 @@ class BatchPlanner:
         target: Target,
         prices: Prices | None,
     ) -> None:
-        """Learn from the batches finished since the last plan and from the delay they gave."""
+        """Learn from the batches finished since the last plan and from the delay they gave; None
+        where nothing was shed."""
         self._noise = prices.noise if prices else self._noise
         for batch in batches:
             self._peak_tuples = max(self._peak_tuples * _PEAK_MEMORY, float(batch.kept_tuples))
             if batch.duration_s > SHORTEST_S:
                 self._last_rate_per_s = batch.kept_tuples / batch.duration_s
-        if batches and delay_s is not None and self._limited:
+        if batches and delay_s is not None:
             self._correct(delay_s / target.delay_s - _AIM, target)
 
     def aim_s(self, target: Target) -> float:
@@ -117,7 +117,6 @@ class BatchPlanner:
         return int((1.0 - 2.0 * self._noise) * self._last_rate_per_s * length_s)
 
     def _planned(self, tuples: int, waiting: int, why: str) -> Plan:
-        self._limited = tuples < waiting
         return tuples, f"keeps {tuples} of {waiting}: {why}"
 
     def _correct(self, error: float, target: Target) -> None:

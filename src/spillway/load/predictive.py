@@ -46,7 +46,10 @@ class Predictive:
     def _plan_batch(self, measurement: Measurement) -> Decision:
         target = measurement.target
         prices = measurement.prices
-        self._batches.observe(measurement.batches, measurement.delay_s, target, prices)
+        shed = measurement.shed_tuples > 0
+        self._batches.observe(
+            measurement.batches, measurement.delay_s if shed else None, target, prices
+        )
         if measurement.batch_running:
             everything = KeepOfBacklog(tuples=measurement.backlog.pending_tuples)
             return Decision(action=everything, reason="a batch runs: decides when the next starts")

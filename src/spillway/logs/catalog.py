@@ -51,6 +51,12 @@ def pinned(options: Mapping[str, str], now_s: float) -> dict[str, str]:
     return fixed
 
 
+def without_consequences(options: Mapping[str, str]) -> dict[str, str]:
+    """The options of a log that is only looked into: what is malformed there neither counts nor
+    ends a query, because the tuples may yet be shed, or were counted by their own batch."""
+    return {k: v for k, v in options.items() if k.lower() not in ("dead_letter", "mode")}
+
+
 def options_of(source: str) -> tuple[Option, ...]:
     """The options of a log, apart from those of the gate before it."""
     declared: tuple[Option, ...] = _module(source).OPTIONS

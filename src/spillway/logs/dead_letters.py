@@ -1,34 +1,40 @@
 """Where malformed records go: counted exactly, sampled, bounded, and never in a query's way.
 
-For each partition of a log the directory holds `count-P.json` and `samples-P.jsonl`. What is
-counted are positions, so each counts once however often it is read: a task that is tried twice, a
-batch that is replayed after a crash and cut in another way. The latest positions are remembered
-for that; older ones can no longer be read again.
+A gate's life (its name, and when its checkpoint began) has a folder of its own, because a position
+means another record in a topic or a checkpoint that was made anew. In there `count-P.state` and
+`samples-P.jsonl` belong to partition P. The first line of the state has the totals. Behind it are
+the positions that never count again, as intervals in binary: a task may be tried twice, a batch be
+replayed after a crash and cut in another way.
 """
 
 import base64
+import fcntl
+import hashlib
 import json
 import os
-import sys
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from urllib.parse import quote
 
 import numpy as np
-import numpy.typing as npt
 
-from spillway.lines import append, line_of
+from spillway.lines import append, line_of, whole_lines
+from spillway.logs.intervals import NOWHERE, Intervals, holds, size, union
+from spillway.logs.saying import say_once
 
 SAMPLES_PER_READ = 10
 SAMPLE_BYTES = 4096  # of one record
 SAMPLES_FILE_BYTES = 4_000_000  # of a partition; later samples are left out, counts go on
-RECENT_RANGES = 50_000  # of positions that stand side by side
+MOST_INTERVALS = 20_000  # of a partition and kind: beyond that the lowest are forgotten
 
-Positions = npt.NDArray[np.int64]
-NOWHERE: Positions = np.empty(0, dtype=np.int64)
+KINDS = ("malformed", "lost")
+_DAMAGED = (ValueError, KeyError, TypeError)
+_STICKY_FOR_ALL = stat.S_ISVTX | stat.S_IWOTH  # a folder such as /tmp
+_LONGEST_NAME = 200  # of a folder: file systems take 255 bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,92 +47,131 @@ class Malformed:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Found:
+    """`positions` count. Those of `judged` never count again: all that a read went through, where
+    what it left out is nobody else's to find."""
+
+    positions: Intervals = field(default_factory=NOWHERE.copy)
+    judged: Intervals = field(default_factory=NOWHERE.copy)
+
+
+@dataclass(frozen=True, kw_only=True)
 class DeadLetters:
-    """The dead-letter place of a log; without a directory records are only left out."""
+    """The dead-letter place of a gate's life; without a directory records are only left out."""
 
     directory: str | None
 
     def record(
         self,
         partition: int,
-        malformed: Positions,
+        *,
+        malformed: Found | None = None,
+        lost: Found | None = None,
         samples: Sequence[Malformed] = (),
-        lost: Positions = NOWHERE,
     ) -> None:
-        """Positions of the malformed and the lost (truncated) records of one read."""
-        if self.directory is None or not (len(malformed) or len(lost)):
+        """What one read found malformed, and what had gone (truncated) before it came."""
+        found = {"malformed": malformed or Found(), "lost": lost or Found()}
+        if self.directory is None or not any(len(kind.positions) for kind in found.values()):
             return
         try:
             folder = Path(self.directory)
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _require_ours(folder)
+            for path in (*reversed(folder.parents), folder):
+                if not path.exists():
+                    path.mkdir(mode=0o700, exist_ok=True)
             with _locked(folder / f"lock-{partition}"):
-                _record(folder, partition, malformed, samples, lost)
+                _record(folder, partition, found, samples)
         except OSError as error:  # a full disk must not end a query
-            _say(f"dead letters cannot be written ({error}); the query goes on without them")
+            say_once(f"dead letters cannot be written ({error}); the query goes on without them")
 
 
-def default_place(gate: str, ledger: str | None) -> str:
-    """Beside the gate's ledger; without a ledger in the temporary folder of the machine."""
-    if ledger is not None:
-        return str(Path(ledger).parent / "dead_letters" / gate.replace("/", "."))
-    return str(Path(tempfile.gettempdir()) / f"spillway-dead-letters-{os.getuid()}" / gate)
+def default_root(ledger: str | None) -> str:
+    """Beside the gate's ledger; without a ledger in a private folder of the machine."""
+    return str((Path(ledger).parent if ledger else private_folder_of_user()) / "dead_letters")
+
+
+def place_of(root: str | Path, gate: str, began_us: int) -> str:
+    """The folder of a gate's life. A name is a name: no character of it makes a path."""
+    name = quote(gate, safe="").replace(".", "%2E")
+    if len(name) > _LONGEST_NAME:
+        name = name[:_LONGEST_NAME] + hashlib.sha256(gate.encode()).hexdigest()[:16]
+    return str(Path(root) / name / str(began_us))
+
+
+def private_folder_of_user() -> Path:
+    return Path(tempfile.gettempdir()) / f"spillway-{os.getuid()}"
 
 
 def dead_letter_totals(directory: str | Path) -> Mapping[str, int]:
     """How many records were malformed, and how many vanished before they were read."""
-    states = [_state(path) for path in Path(directory).glob("count-*.json")]
-    return {kind: sum(state[kind] for state in states) for kind in ("malformed", "lost")}
+    totals = dict.fromkeys(KINDS, 0)
+    for path in Path(directory).glob("count-*.state"):
+        with suppress(OSError, *_DAMAGED):
+            found = json.loads(next(whole_lines(path), b""))
+            totals = {kind: totals[kind] + int(found[kind]) for kind in KINDS}
+    return totals
+
+
+def _require_ours(folder: Path) -> None:
+    """In a folder that everybody writes to (the temporary one) another user may have made ours."""
+    for path in (folder, *folder.parents[:-1]):
+        with suppress(FileNotFoundError):
+            if path.parent.stat().st_mode & _STICKY_FOR_ALL == _STICKY_FOR_ALL:
+                made = path.lstat()
+                others = made.st_mode & stat.S_IWOTH and not stat.S_ISLNK(made.st_mode)
+                if made.st_uid not in (0, os.geteuid()) or others:
+                    raise PermissionError(f"{path} is another user's, or open to them: remove it")
 
 
 def _record(
-    folder: Path,
-    partition: int,
-    malformed: Positions,
-    samples: Sequence[Malformed],
-    lost: Positions,
+    folder: Path, partition: int, found: Mapping[str, Found], samples: Sequence[Malformed]
 ) -> None:
-    path = folder / f"count-{partition}.json"
-    first, state = not path.exists(), _state(path)
-    new = _add(state, "malformed", malformed)
-    _add(state, "lost", lost)
-    draft = path.with_suffix(".new")
-    draft.write_text(json.dumps(state))
-    os.replace(draft, path)
-    fresh = [sample for sample in samples[:SAMPLES_PER_READ] if sample.position in new]
+    path = folder / f"count-{partition}.state"
+    first = not path.exists()
+    totals, before = _state(path)
+    after = {}
+    for kind, known in before.items():
+        both = union((known, found[kind].positions))
+        totals[kind] += size(both) - size(known)
+        after[kind] = union((both, found[kind].judged))[-MOST_INTERVALS:]
+    line = line_of(totals | {"intervals": [len(known) for known in after.values()]})
+    _replace(path, b"\n".join((line, *(known.tobytes() for known in after.values()))))
+    fresh = [s for s in samples[:SAMPLES_PER_READ] if not holds(before["malformed"], s.position)]
     _sample(folder / f"samples-{partition}.jsonl", partition, fresh)
     if first:
-        counts = f"{state['malformed']} malformed and {state['lost']} lost records"
-        _say(f"partition {partition} has {counts}: left out, counted and sampled in {folder}")
+        counts = f"{totals['malformed']} malformed and {totals['lost']} lost records"
+        say_once(f"partition {partition} has {counts}: left out, counted and sampled in {folder}")
 
 
-def _state(path: Path) -> dict[str, Any]:
-    with suppress(FileNotFoundError, ValueError):
-        state: dict[str, Any] = json.loads(path.read_text())
-        return state
-    return {"malformed": 0, "lost": 0, "recent": {}, "settled": {}}
+def _state(path: Path) -> tuple[dict[str, int], dict[str, Intervals]]:
+    """Totals, and the positions that never count again."""
+    totals, known = dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, NOWHERE)
+    try:
+        line, _, rest = path.read_bytes().partition(b"\n")
+        found = json.loads(line)
+        for kind, rows in zip(KINDS, found["intervals"], strict=True):
+            totals[kind] = int(found[kind])
+            known[kind] = np.frombuffer(rest, dtype=np.int64, count=2 * rows).reshape(rows, 2)
+            rest = rest[16 * rows + 1 :]
+    except FileNotFoundError:
+        pass
+    except _DAMAGED:  # by a crash of the machine: nothing here is worth waiting for a disk
+        say_once(f"{path} is damaged: its counts begin anew")
+        return dict.fromkeys(KINDS, 0), dict.fromkeys(KINDS, NOWHERE)
+    return totals, known
 
 
-def _add(state: dict[str, Any], kind: str, positions: Positions) -> set[int]:
-    """Counts positions that are new, and hands them back. What is settled was counted before."""
-    settled = state["settled"].get(kind, 0)
-    known = _expanded(state["recent"].get(kind, []))
-    new = np.setdiff1d(positions[positions >= settled], known)
-    ranges = _ranges(np.union1d(known, new))
-    if len(ranges) > RECENT_RANGES:
-        state["settled"][kind] = ranges[-RECENT_RANGES - 1][1]
-    state["recent"][kind] = ranges[-RECENT_RANGES:]
-    state[kind] += len(new)
-    return set(new.tolist())
+def _replace(path: Path, data: bytes) -> None:
+    """In one step: a kill leaves the old counts or the new ones."""
+    draft = path.with_suffix(".new")
+    with os.fdopen(_opened(draft, os.O_TRUNC), "wb") as file:
+        file.write(data)
+    os.replace(draft, path)
 
 
-def _ranges(positions: Positions) -> list[list[int]]:
-    """Ascending positions as [first, end) pairs."""
-    runs = np.split(positions, np.flatnonzero(np.diff(positions) != 1) + 1)
-    return [[int(run[0]), int(run[-1]) + 1] for run in runs if len(run)]
-
-
-def _expanded(ranges: list[list[int]]) -> Positions:
-    return np.concatenate([NOWHERE, *(np.arange(first, end) for first, end in ranges)])
+def _opened(path: Path, flags: int = 0) -> int:
+    """Ours alone, and never behind a link."""
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o600)
 
 
 def _sample(path: Path, partition: int, samples: Sequence[Malformed]) -> None:
@@ -148,21 +193,9 @@ def _line(partition: int, sample: Malformed) -> dict[str, object]:
         return line | {"value_base64": base64.b64encode(raw or b"").decode()}
 
 
-def _say(text: str) -> None:
-    """Workers have no other way to the user; Spark passes their standard error on."""
-    if text not in _said:
-        _said.add(text)
-        print(f"spillway: {text}", file=sys.stderr, flush=True)
-
-
-_said: set[str] = set()
-
-
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """One writer at a time among the workers of a machine."""
-    import fcntl
-
-    with path.open("a") as file:
+    with os.fdopen(_opened(path), "wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

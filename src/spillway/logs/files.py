@@ -131,6 +131,11 @@ def _opened(path: str) -> pq.ParquetFile:
         raise SpillwayError(
             f"{path} is committed but has gone: restore it, or start with a new checkpoint"
         ) from None
+    except pa.ArrowInvalid as error:
+        raise SpillwayError(
+            f"{path} is committed but is no Parquet file ({str(error).splitlines()[0]}): restore"
+            " it, or start with a new checkpoint"
+        ) from None
 
 
 @lru_cache(maxsize=4096)

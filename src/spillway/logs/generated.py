@@ -74,21 +74,60 @@ def columns_for(schema: pa.Schema) -> tuple[GeneratedColumn, ...]:
 
 
 def _for_type(field: pa.Field, index: int) -> GeneratedColumn:
-    kind = next((name for fits, name in _BY_TYPE if fits(field.type)), None)
-    if kind is None:
-        raise SpillwayError(
-            f"column '{field.name}' is {field.type}: the synthetic log generates integers,"
-            " doubles, strings and timestamps"
+    values = _values_of(field.type, field.name, index)
+    return GeneratedColumn(name=field.name, type=field.type, values=values)
+
+
+def _values_of(kind: pa.DataType, name: str, index: int) -> Callable[[Rows], Any]:
+    """Values of a type; parts of nested ones draw bits of their own."""
+    if pa.types.is_struct(kind):
+        parts = [_values_of(part.type, name, _part(index, n)) for n, part in enumerate(kind)]
+        return lambda rows: pa.StructArray.from_arrays(
+            [converted(values(rows), part.type) for values, part in zip(parts, kind, strict=True)],
+            fields=list(kind),
         )
-    made = make_column(field.name, kind, "", index)
-    return GeneratedColumn(name=field.name, type=field.type, values=made.values)
+    if pa.types.is_list(kind):
+        inner = _values_of(kind.value_type, name, _part(index, 0))
+        return lambda rows: pa.ListArray.from_arrays(
+            pa.array(range(len(rows.positions) + 1), pa.int32()),
+            converted(inner(rows), kind.value_type),
+            type=kind,
+        )
+    if pa.types.is_boolean(kind):
+        return lambda rows: (_mixed(rows, index) & np.uint64(1)).astype(bool)
+    made, arguments = next(((m, a) for fits, m, a in _BY_TYPE if fits(kind)), (None, ""))
+    if made is None:
+        raise SpillwayError(
+            f"column '{name}' is {kind}: the synthetic log generates numbers, booleans, strings,"
+            " binaries, dates and timestamps, and structures and lists of these"
+        )
+    return make_column(name, made, arguments, index).values
 
 
-_BY_TYPE: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
-    (pa.types.is_integer, "key"),
-    (pa.types.is_floating, "double"),
-    (pa.types.is_string, "string"),
-    (pa.types.is_timestamp, "time"),
+def converted(values: Any, kind: pa.DataType) -> pa.Array:
+    """Generated values as a column's type; times are microseconds."""
+    array = values if isinstance(values, pa.Array) else pa.array(values)
+    if pa.types.is_timestamp(kind):
+        return array.view(pa.timestamp("us", tz="UTC")).cast(kind)
+    if pa.types.is_date(kind):
+        return array.view(pa.timestamp("us")).cast(kind, safe=False)
+    return array if array.type == kind else array.cast(kind, safe=False)
+
+
+def _part(index: int, number: int) -> int:
+    return 1000 * (index + 1) + number
+
+
+# What fits a type, the kind of its values, and the kind's arguments.
+_BY_TYPE: tuple[tuple[Callable[[pa.DataType], bool], str, str], ...] = (
+    (pa.types.is_int8, "key", "100"),
+    (pa.types.is_integer, "key", ""),
+    (pa.types.is_floating, "double", ""),
+    (pa.types.is_decimal, "double", "0, 0.5"),
+    (pa.types.is_string, "string", ""),
+    (pa.types.is_binary, "string", ""),
+    (pa.types.is_timestamp, "time", ""),
+    (pa.types.is_date, "time", ""),
 )
 
 

@@ -15,21 +15,23 @@ import pyarrow as pa
 from spillway.clock import WallClock
 from spillway.errors import SpillwayError
 from spillway.gate.options import FAIL_ON_DATA_LOSS
-from spillway.logs.dead_letters import NOWHERE, SAMPLES_PER_READ, DeadLetters, Malformed
+from spillway.logs.dead_letters import SAMPLES_PER_READ, DeadLetters, Found, Malformed
+from spillway.logs.intervals import NOWHERE, Intervals, among, interval, runs, size, union
 from spillway.logs.json_rows import JsonDecoder
 from spillway.logs.kafka_client import borrowed_reader, client_config
 from spillway.logs.kafka_history import WatermarkHistory
 from spillway.logs.kafka_rows import RAW_COLUMNS, RAW_HEADERS, raw_array
 from spillway.logs.kafka_watch import TopicWatch
 from spillway.logs.schema import ARRIVAL, conformed, with_arrival
-from spillway.options import Option, read
+from spillway.options import Option, lowered, read
 from spillway.ports import ArrivalCurve, Span
 
+TOPIC_ID = "topic_id"
 OPTIONS: tuple[Option, ...] = (
     Option(
         "topic",
         "text",
-        "the topic to read, all partitions, also those added later (found within 10 s)",
+        "the topic to read, all partitions, also those added later (found within 5 s)",
         required=True,
     ),
     Option("kafka.bootstrap.servers", "text", "the brokers, host:port,host:port", required=True),
@@ -53,11 +55,24 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("outage_timeout", "duration", "how long silent brokers are waited for", default="60s"),
     Option(
+        "mode",
+        "choice",
+        "malformed records, in Spark's words: left out and counted, or the end of the query",
+        default="DROPMALFORMED",
+        choices=("DROPMALFORMED", "FAILFAST"),
+        any_case=True,
+        refused={
+            "PERMISSIVE": "a row of nulls would look like a tuple that was read; use DROPMALFORMED"
+            " (left out, counted and sampled) or FAILFAST (ends the query)"
+        },
+    ),
+    Option(
         "dead_letter",
         "text",
         "directory for malformed records, as in docs/gate.md",
-        without="`dead_letters/GATE` beside the ledger, else in the temporary folder",
+        without="`dead_letters` beside the ledger, else in a private temporary folder",
     ),
+    Option(TOPIC_ID, "text", "Kafka's id of the topic, pinned by the first start", set_by="run"),
 )
 
 SEEK_TUPLES = 5_000  # a longer hole in `wanted` is not fetched: about where a seek gets cheaper
@@ -80,7 +95,11 @@ class KafkaLog:
         self._group: str | None = given["group"]
         self._outage_s: float = given["outage_timeout"]
         self._dead_letters = DeadLetters(directory=given["dead_letter"])
+        self._fail_fast: bool = given["mode"] == "FAILFAST"
         self._fail_on_loss: bool = given[FAIL_ON_DATA_LOSS.name]
+        # Such a gate reads a range once for every mask: the others may yet find something in it.
+        self._once = not any(lowered(options).get(name) for name in ("masks", "split"))
+        self._topic_id: str | None = given[TOPIC_ID]
         self._histories: dict[int, WatermarkHistory] = {}
         if self._decode == "json" and schema is None:
             raise SpillwayError("option 'decode' is 'json': give the schema of the values")
@@ -104,25 +123,38 @@ class KafkaLog:
         return history.curve(span.start, span.stop)
 
     def read(self, span: Span, wanted: npt.NDArray[np.int64] | None) -> Iterator[pa.RecordBatch]:
-        malformed: list[int] = []
+        malformed, lost, reached = [NOWHERE], [NOWHERE], span.start
         samples: list[Malformed] = []
-        lost: list[tuple[int, int]] = []
         try:
             for records in self._records(span, wanted, lost):
                 batch, found = self._batch(records)
-                malformed += [record.position for record in found]
+                malformed.append(runs(np.array([m.position for m in found], dtype=np.int64)))
                 samples += found[: SAMPLES_PER_READ - len(samples)]
+                reached = records[-1].offset() + 1
+                if found and self._fail_fast:
+                    raise self._refusal(span.partition, found[0])
                 if batch.num_rows:
                     yield batch
         finally:
-            missing, bad = _within(lost, wanted), np.array(malformed, dtype=np.int64)
-            self._dead_letters.record(span.partition, bad, samples, missing)
+            gone = union(lost)
+            missing = gone if wanted is None else among(wanted, gone)
+            self._dead_letters.record(
+                span.partition,
+                malformed=self._found(union(malformed), interval(span.start, reached)),
+                lost=self._found(missing, gone),
+                samples=samples,
+            )
         if len(missing) and self._fail_on_loss:
             raise SpillwayError(
-                f"topic '{self._topic}', partition {span.partition}, no longer has {len(missing)}"
-                f" records of a planned batch, the first at {missing[0]}: option 'failOnDataLoss'"
-                " is true; set it to false to count them as lost and go on"
+                f"topic '{self._topic}', partition {span.partition}, no longer has {size(missing)}"
+                f" records of a planned batch, the first at {missing[0, 0]}: option"
+                " 'failOnDataLoss' is true; set it to false to count them as lost and go on"
             )
+
+    def identity(self) -> Mapping[str, str]:
+        """The topic's id: another topic of the same name has other records at its offsets."""
+        topic_id = self._watch.topic_id()
+        return {} if topic_id is None else {TOPIC_ID: topic_id}
 
     def commit(self, stops: Mapping[int, int]) -> None:
         """Option `group` shows our progress to lag tools; it is never read back."""
@@ -130,13 +162,25 @@ class KafkaLog:
             self._watch.commit(self._group, stops)
 
     def _records(
-        self, span: Span, wanted: npt.NDArray[np.int64] | None, lost: list[tuple[int, int]]
+        self, span: Span, wanted: npt.NDArray[np.int64] | None, lost: list[Intervals]
     ) -> Iterator[Sequence[Any]]:
-        """Records of the wanted offsets; long holes between them are never fetched."""
+        """Records of the wanted offsets, some in each list; long holes are never fetched."""
         with borrowed_reader(self._config) as reader:
             for part in _parts(span, wanted):
-                for records in reader.fetch(part, self._topic, self._outage_s, lost):
-                    yield records if wanted is None else _only(records, wanted)
+                for fetched in reader.fetch(part, self._topic, self._outage_s, lost):
+                    records = fetched if wanted is None else _only(fetched, wanted)
+                    if records:
+                        yield records
+
+    def _found(self, positions: Intervals, judged: Intervals) -> Found:
+        return Found(positions=positions, judged=judged if self._once else NOWHERE)
+
+    def _refusal(self, partition: int, found: Malformed) -> SpillwayError:
+        return SpillwayError(
+            f"topic '{self._topic}', partition {partition}, offset {found.position} is malformed"
+            f" ({found.reason}): option 'mode' is FAILFAST; correct the schema, or set it to"
+            " DROPMALFORMED to leave such records out and count them"
+        )
 
     def _batch(self, records: Sequence[Any]) -> tuple[pa.RecordBatch, list[Malformed]]:
         malformed: list[Malformed] = []
@@ -174,7 +218,7 @@ class KafkaLog:
 
     @cached_property
     def _watch(self) -> TopicWatch:
-        return TopicWatch(self._config, self._topic, self._outage_s)
+        return TopicWatch(self._config, self._topic, self._outage_s, self._topic_id)
 
     @cached_property
     def _decoder(self) -> JsonDecoder:
@@ -201,16 +245,6 @@ def _parts(span: Span, wanted: npt.NDArray[np.int64] | None) -> list[Span]:
         Span(partition=span.partition, start=start, stop=stop)
         for start, stop in zip(starts, stops, strict=True)
     ]
-
-
-def _within(
-    ranges: list[tuple[int, int]], wanted: npt.NDArray[np.int64] | None
-) -> npt.NDArray[np.int64]:
-    """The wanted positions that lie in these ranges."""
-    if wanted is None:
-        return np.concatenate([NOWHERE, *(np.arange(start, stop) for start, stop in ranges)])
-    cuts = [np.searchsorted(wanted, pair) for pair in ranges]
-    return np.concatenate([NOWHERE, *(wanted[lower:upper] for lower, upper in cuts)])
 
 
 def _only(records: Sequence[Any], wanted: npt.NDArray[np.int64]) -> Sequence[Any]:

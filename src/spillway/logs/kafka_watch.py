@@ -3,26 +3,42 @@
 from collections.abc import Mapping
 from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaError, KafkaException
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+)
 from confluent_kafka import TopicPartition as Partition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin import OffsetSpec as _OffsetSpec  # type: ignore[attr-defined]
 
 from spillway.errors import SpillwayError
 from spillway.logs.kafka_client import Config
+from spillway.logs.saying import say_once
 from spillway.ports import Span
 
 OffsetSpec: Any = _OffsetSpec  # untyped in the library
 REQUEST_TIMEOUT_S = 5.0
-PARTITIONS_EVERY_S = 10.0
+PARTITIONS_EVERY_S = 5.0
 EARLIEST_EVERY_S = 5.0
 _REFUSED = (KafkaError._AUTHENTICATION, KafkaError._SSL)
+_SILENT = (  # the brokers are there, but do not say which topic it is
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.UNSUPPORTED_VERSION,
+    KafkaError._UNSUPPORTED_FEATURE,
+)
+_NO_ID = "A" * 22  # of brokers that know no ids: all zeroes
 
 
 class TopicWatch:
     """Extent of a topic. During an outage the last known one stands, until `outage_s` is over."""
 
-    def __init__(self, config: Config, topic: str, outage_s: float) -> None:
+    def __init__(
+        self, config: Config, topic: str, outage_s: float, topic_id: str | None = None
+    ) -> None:
         given: dict[str, Any] = dict(config)
         self._servers = given["bootstrap.servers"]
         committed = given.pop("isolation.level", "read_committed") == "read_committed"
@@ -38,6 +54,7 @@ class TopicWatch:
             raise SpillwayError(f"Kafka option refused: {error.args[0].str()}") from error
         self._topic = topic
         self._outage_s = outage_s
+        self._topic_id = topic_id  # of the topic that is meant; None: whatever has the name
         self._partitions: list[int] = []
         self._earliest: dict[int, int] = {}
         self._extent: tuple[Span, ...] = ()
@@ -52,6 +69,28 @@ class TopicWatch:
         else:
             self._failing_since_s, self._refusal = None, ""
         return self._extent
+
+    def topic_id(self) -> str | None:
+        """None where no broker says it. Raises where it is another topic than the one meant,
+        which is the first one seen where none was named."""
+        try:
+            found = self._described_id()
+        except KafkaException as error:
+            if error.args[0].code() in _SILENT:
+                say_once(
+                    f"Kafka does not tell the id of topic '{self._topic}' ({error.args[0].str()}):"
+                    " should it be made anew under a query, that may go unnoticed"
+                )
+            return None
+        if found != _NO_ID and self._topic_id not in (None, found):
+            raise SpillwayError(
+                f"topic '{self._topic}' was made anew: this checkpoint belongs to the one with id"
+                f" {self._topic_id}, now it is {found}; start with a new checkpoint"
+            )
+        if found == _NO_ID:
+            return None
+        self._topic_id = found
+        return found
 
     def first_at_or_after(self, partition: int, times_s: list[float]) -> list[int]:
         """For each time, the first offset whose record is not older; -1 when there is none."""
@@ -75,15 +114,29 @@ class TopicWatch:
             self._partitions = self._known_partitions()
             self._partitions_due_s = now_s + PARTITIONS_EVERY_S
             self._earliest_due_s = now_s
-        latest = self._ask(dict.fromkeys(self._partitions, OffsetSpec.latest()))
+            self._require_the_same()
+        latest = self._offsets(self._ask(dict.fromkeys(self._partitions, OffsetSpec.latest())))
+        known = {span.partition: span.stop for span in self._extent}
+        fell = any(stop < known.get(partition, 0) for partition, stop in latest.items())
+        if fell or self._failing_since_s is not None:  # it may have been made anew meanwhile
+            self._require_the_same()
         if not 0.0 < self._earliest_due_s - now_s <= EARLIEST_EVERY_S:
             earliest = self._ask(dict.fromkeys(self._partitions, OffsetSpec.earliest()))
             self._earliest = self._offsets(earliest)
             self._earliest_due_s = now_s + EARLIEST_EVERY_S
         self._extent = tuple(
             Span(partition=partition, start=min(self._earliest[partition], stop), stop=stop)
-            for partition, stop in sorted(self._offsets(latest).items())
+            for partition, stop in sorted(latest.items())
         )
+
+    def _require_the_same(self) -> None:
+        if self._topic_id is not None:
+            self.topic_id()
+
+    def _described_id(self) -> str:
+        asked = TopicCollection([self._topic])
+        answers = self._admin.describe_topics(asked, request_timeout=REQUEST_TIMEOUT_S)
+        return str(answers[self._topic].result().topic_id)
 
     def _known_partitions(self) -> list[int]:
         found = self._admin.list_topics(self._topic, timeout=REQUEST_TIMEOUT_S)

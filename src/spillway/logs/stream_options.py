@@ -21,6 +21,15 @@ def stream_options(source: str) -> tuple[Option, ...]:
     return (*GATE, *catalog.options_of(source))
 
 
+def require_delay(options: Mapping[str, str]) -> None:
+    """A target that nobody chose would shed what somebody may need."""
+    if "delay" not in lowered(options):
+        raise SpillwayError(
+            "option 'delay' is missing: give the target that the gate keeps, for example '2s'"
+            " (a mean) or 'p99 2s'"
+        )
+
+
 def require_known(options: Mapping[str, str]) -> None:
     """Raise for an option that nobody reads: a slip would silently mean the default."""
     given = lowered(options)

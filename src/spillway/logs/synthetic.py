@@ -16,6 +16,7 @@ from spillway.logs.generated import (
     GeneratedColumn,
     Rows,
     columns_for,
+    converted,
     parse_columns,
     random_words,
 )
@@ -142,4 +143,4 @@ def _typed(values: Any, kind: pa.DataType) -> pa.Array:
     array = values if isinstance(values, pa.Array) else pa.array(values)
     if array.type == kind:
         return array
-    return array.view(kind) if pa.types.is_timestamp(kind) else array.cast(kind)
+    return array.view(kind) if pa.types.is_timestamp(kind) else converted(array, kind)

@@ -63,7 +63,7 @@ def _uniform(stream: Population, fraction: float, seed: int) -> Sample:
     start = seed * 7_919  # blocks begin anywhere in a stream
     rule = UniformRule(keep_ppm=round(fraction * PPM), seed=seed)
     kept = kept_positions(start, start + TUPLES, rule) - start
-    return kept, np.full(len(kept), TUPLES / max(1, len(kept)))
+    return kept, np.full(len(kept), PPM / rule.keep_ppm)
 
 
 def _strata(stream: Population, fraction: float, seed: int) -> Sample:

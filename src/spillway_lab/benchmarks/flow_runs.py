@@ -13,8 +13,9 @@ from pyspark.sql import SparkSession
 
 from spillway.flow.flow import Flow
 from spillway.hosts.spark.driver.application import Application
-from spillway.hosts.spark.driver.folder import Folder
 from spillway.hosts.spark.driver.progress import DeliveredBatch, summarise
+from spillway.hosts.spark.files import Folder
+from spillway.hosts.spark.session.output import SparkOutput
 from spillway.hosts.spark.session.pools import session_for
 from spillway.hosts.spark.session.session import open_session
 
@@ -33,7 +34,8 @@ def opened(flow: Flow) -> Iterator[SparkSession]:
     priorities = {name: c.priority for name, c in flow.classes.items()}
     master, settings = session_for(flow.spark.master, priorities, root, len(flow.queries))
     given = {key: str(value) for key, value in flow.spark.config.items()}
-    spark = open_session(master, {**settings, **given}, name="spillway bench")
+    output = SparkOutput(root / "spark.log")
+    spark = open_session(master, {**settings, **given}, name="spillway bench", output=output)
     try:
         yield spark
     finally:

@@ -25,6 +25,7 @@ from spillway_lab.benchmarks.registry import Benchmark, BenchReport, BenchSetup
 
 KEEP_FRACTIONS = (1.0, 0.5, 0.1)
 KAFKA_VARIABLE = "SPILLWAY_KAFKA"  # host:port of a broker for the kafka rows
+KAFKA_JARS_VARIABLE = "SPILLWAY_KAFKA_JARS"  # of Spark's own source, with commas between them
 _ROUNDS = 5
 _START = {"start": "1000000000"}
 

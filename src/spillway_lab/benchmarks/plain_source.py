@@ -17,13 +17,10 @@ from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.types import StructField, StructType, TimestampType
 
 from spillway.gate.sampling import PPM, UniformRule, kept_positions, positions_at_once
-from spillway.hosts.spark.worker.closed_sockets import pass_over_closed_sockets
 from spillway.logs.synthetic import SyntheticLog
 from spillway.ports import Span
 
 TASKS = 2
-
-pass_over_closed_sockets()
 
 
 class PlainRows(DataSource):

@@ -14,6 +14,7 @@ class BenchSetup:
 
     seed: int = 1
     quick: bool = False
+    only: str | None = None  # one of the benchmark's parts
     progress: Progress = silent
 
 
@@ -31,6 +32,7 @@ class Benchmark:
     title: str
     run: Callable[[BenchSetup], BenchReport]
     plants: tuple[str, ...] = ()  # what `--on` may name; most benchmarks have no choice
+    parts: tuple[str, ...] = ()  # what `--only` may name
 
 
 BENCHMARKS = ByName[Benchmark](
@@ -38,10 +40,14 @@ BENCHMARKS = ByName[Benchmark](
     package="spillway_lab.benchmarks",
     attribute="BENCHMARKS",
     modules=(
+        "cold_start",
+        "dead_letters",
         "decide",
         "estimates",
         "fit",
+        "jobs.benchmark",
         "logs",
+        "look",
         "roadmap",
         "sampling",
         "session_profile",

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spillway.hosts.spark.driver.progress import BatchProgress, ProgressMonitor
+from spillway.hosts.spark.session.output import SparkOutput
 from spillway.hosts.spark.session.session import open_session
 from spillway_lab.benchmarks.plain_source import PlainRows
 from spillway_lab.benchmarks.probed_gate import ProbedRows
@@ -55,12 +56,13 @@ class Bench:
     def __init__(
         self, *, use_profile: bool = True, config: Mapping[str, str] | None = None
     ) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="spillway-bench-"))
+        output = SparkOutput(self._folder / "spark.log")
         self.spark: SparkSession = open_session(
-            name="spillway bench", use_profile=use_profile, config=config
+            name="spillway bench", use_profile=use_profile, config=config, output=output
         )
         self.spark.dataSource.register(PlainRows)
         self.spark.dataSource.register(ProbedRows)
-        self._folder = Path(tempfile.mkdtemp(prefix="spillway-bench-"))
         self._batches: dict[str, list[BatchProgress]] = {}
         self._arrived = threading.Condition()
         self._monitor = ProgressMonitor(self.spark, self._on_progress)

@@ -15,6 +15,9 @@ def command(
     name: Annotated[str | None, typer.Argument(help="a benchmark; see --list")] = None,
     list_names: Annotated[bool, typer.Option("--list", help="name all benchmarks")] = False,
     on: Annotated[str | None, typer.Option(help="plant, for benchmarks that name one")] = None,
+    only: Annotated[
+        str | None, typer.Option(help="one part, for benchmarks that have them")
+    ] = None,
     seed: Seed = 1,
     quick: Annotated[bool, typer.Option(help="a short run for a first look")] = False,
     as_json: AsJson = False,
@@ -32,8 +35,11 @@ def command(
     if on is not None and on not in benchmark.plants:
         allowed = " or ".join(benchmark.plants) or "one plant only: leave --on out"
         raise SpillwayError(f"--on is '{on}': {name} runs on {allowed}")
+    if only is not None and only not in benchmark.parts:
+        allowed = ", ".join(benchmark.parts) or "no parts: leave --only out"
+        raise SpillwayError(f"--only is '{only}': {name} has {allowed}")
     with progress_bar(name) as progress:
-        setup = BenchSetup(seed=seed, quick=quick, progress=progress)
+        setup = BenchSetup(seed=seed, quick=quick, only=only, progress=progress)
         report = benchmark.run(setup)
     if as_json:
         details = {} if report.details is None else {"details": report.details}

@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import t as student_t
 
 from spillway.estimates.numbers import LEAST_KEPT, Estimates, estimates, student, sums
+from spillway.gate.sampling import UniformRule, kept_positions
 
 Z = 1.959964
 
@@ -32,8 +33,18 @@ def test_a_group_that_is_the_whole_stream_is_counted_almost_exactly() -> None:
     kept = np.arange(0, 20_000, 4)
     alone = of_one_group(np.full(5000, 4.0), np.ones(5000), kept)
     sparse = of_one_group(np.full(5000, 4.0), np.ones(5000), kept * 50)
-    assert alone.count.high[0] - alone.count.low[0] < 50
+    assert alone.count.high[0] - alone.count.low[0] < 0.01 * 20_000
     assert sparse.count.high[0] - sparse.count.low[0] > 800
+
+
+def test_a_window_that_begins_and_ends_inside_blocks_counts_its_stream_within_the_bounds() -> None:
+    rng, tuples, inside = np.random.default_rng(1), 12_000, 0
+    for seed in range(200):
+        start, rule = int(rng.integers(10**7)), UniformRule(keep_ppm=300_000, seed=seed)
+        kept = kept_positions(start, start + tuples, rule)
+        found = of_one_group(np.full(len(kept), 1 / 0.3), np.ones(len(kept)), kept).count
+        inside += int(found.low[0] <= tuples <= found.high[0])
+    assert inside >= 185
 
 
 def test_bounds_of_a_negative_sum_are_in_order() -> None:

@@ -14,6 +14,7 @@ from spillway.estimates.budget import (
 from spillway.estimates.estimates import estimated
 from spillway.estimates.flow import answer_options, answer_sql, check_answers
 from spillway.flow.flow import Flow
+from spillway.gate.options import GateOptions
 from spillway.gate.shedders.catalog import SHEDDERS, asked_shedder
 from spillway.gate.shedders.key import Key
 
@@ -127,7 +128,7 @@ def test_an_estimated_query_asks_its_gate_for_weights_and_leaves_nothing_unread(
     options = answer_options(given.queries["q"], given.streams["s"])
     assert options["weight"] == options["place"] == "true"
     assert options["shedder"] == "strata"
-    assert float(options["min_keep"]) > 0.0
+    assert GateOptions.parse(options).min_keep > 0.0
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from spillway.gate.arrivals import Arrivals
 from spillway.gate.pacing import Cut, Pace, cut, freshest
 from spillway.gate.staleness import is_stale, newest_within_target
-from spillway.model import Prices, Target
+from spillway.model import BatchRecord, Prices, Target
 from spillway.ports import ArrivalCurve, Span
 
 WIDE = Pace(kept_tuples=10**9, scanned_tuples=10**9)
@@ -49,9 +49,29 @@ def test_a_floor_forbids_to_skip_unread() -> None:
     assert (given.reach_tuples, given.skip_tuples) == (5000, 0)
 
 
-def test_a_batch_may_grow_to_twice_the_largest() -> None:
-    pace = Pace.at_start(100, None, TARGET).after(100, 1000).after(50, 50)
+def took(kept: int, duration_s: float) -> BatchRecord:
+    return BatchRecord(kept_tuples=kept, scanned_tuples=kept, duration_s=duration_s, ended_s=0.0)
+
+
+def test_a_batch_may_grow_until_it_takes_as_long_as_the_target() -> None:
+    pace = Pace.at_start(100, None, TARGET).after(took(100, 0.5), TARGET)
+    assert pace.kept_tuples == 400
+    assert pace.after(took(400, 4.0), TARGET).kept_tuples == 200
+
+
+def test_a_batch_as_long_as_the_target_may_double_while_more_is_carried_per_second() -> None:
+    pace = Pace.at_start(100, None, TARGET).after(took(100, 2.0), TARGET)
     assert pace.kept_tuples == 200
+    assert pace.after(took(200, 2.0), TARGET).kept_tuples == 400
+
+
+def test_after_a_batch_that_was_replayed_the_next_may_be_twice_as_large() -> None:
+    assert Pace.at_start(100, None, TARGET).after(took(300, 0.0), TARGET).kept_tuples == 600
+
+
+def test_a_small_batch_says_nothing_against_large_ones() -> None:
+    pace = Pace.at_start(100, None, TARGET).after(took(100, 0.5), TARGET)
+    assert pace.after(took(50, 0.5), TARGET).kept_tuples == 400
 
 
 def test_a_restart_begins_with_a_part_of_what_the_learned_cost_allows() -> None:

@@ -5,10 +5,11 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from spillway.gate.gate import HOPELESS_TARGETS, Gate
+from spillway.gate.gate import Gate
 from spillway.gate.offsets import Offset
 from spillway.gate.options import GateOptions
 from spillway.gate.planning import Waiting, survey
+from spillway.gate.restraint import HOPELESS_TARGETS
 from spillway.gate.rules import Stretch
 from spillway.hosts.virtual.trace import TraceLog
 from spillway.model import Decision, KeepFraction, Measurement, Order, Report, Target
@@ -49,7 +50,8 @@ def waiting(oldest_s: float) -> Waiting:
 
 def planned(law: Quarter, *, spared: bool, oldest_s: float = 3.0) -> tuple[float, Report]:
     """The share that the next batch keeps, and what the driver is told of it."""
-    gate = Gate(GateOptions.parse({"delay": "2s", "first_batch": "100000"}), law)
+    options = {"delay": "2s", "first_batch": "100000", "backlog": "cut"}
+    gate = Gate(GateOptions.parse(options), law)
     gate.resume(START)
     gate.obey(Order(target=TARGET, spared=spared))
     backlog = waiting(oldest_s)

@@ -63,6 +63,22 @@ def test_a_run_of_the_virtual_host_told_again(manager: str) -> None:
     assert differing(recorded_by_virtual_host(manager), manager) == 0
 
 
+@pytest.mark.parametrize("manager", ["ctrl", "aloma"])
+def test_a_silence_between_two_overloads_is_told_as_well(
+    log: ToyLog, clock: ManualClock, tmp_path: Path, manager: str
+) -> None:
+    log.rate_per_s, path = 30_000.0, tmp_path / "told.jsonl"
+    spark = ToySpark.over(log, clock, manager=manager, record=str(path))
+    spark.batches(40)
+    log.limit = log.extent(clock.now_s())[0].stop
+    spark.batches(60)
+    log.start_s, log.limit = clock.now_s() - log.limit / log.rate_per_s, 2**60
+    spark.batches(40)
+    told = [json.loads(line) for line in path.read_text().splitlines()]
+    assert any(line["call"] == "rest" for line in told)
+    assert differing(told) == 0
+
+
 def test_another_law_answers_otherwise(log: ToyLog, tmp_path: Path) -> None:
     told = recorded_by_spark(log, tmp_path, "predictive")
     assert differing(told, "fixed") > 10

@@ -95,7 +95,9 @@ def test_workers_deliver_what_the_offset_says(shedder: str) -> None:
         again = rows_of(offset, options, 4)
         assert rows.equals(again.combine_chunks()) or rows.to_pylist() == again.to_pylist()
         if offset.rule.selection is None or not offset.rule.selection.no_sample:
-            assert rows["_weight"].to_numpy().sum() == pytest.approx(offset.offered_tuples)
+            # A uniform batch ends inside two blocks; test_row_weights goes second by second.
+            total = rows["_weight"].to_numpy().sum()
+            assert total == pytest.approx(offset.offered_tuples, rel=0.005)
         delivered += len(kept)
     assert delivered > 10_000
 

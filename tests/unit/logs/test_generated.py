@@ -83,6 +83,21 @@ def test_a_wrong_column_is_named(columns: str, message: str) -> None:
 
 
 def test_a_type_that_cannot_be_generated_is_named() -> None:
-    log = open_log({"source": "synthetic"}, pa.schema([("blob", pa.binary())]))
-    with pytest.raises(SpillwayError, match="column 'blob' is binary"):
+    counts = pa.map_(pa.string(), pa.int32())
+    log = open_log({"source": "synthetic"}, pa.schema([("counts", counts)]))
+    with pytest.raises(SpillwayError, match="column 'counts' is map"):
         log.columns()
+
+
+def test_every_type_that_a_stream_may_have_is_generated_but_maps() -> None:
+    kinds: list[pa.DataType] = [pa.int8(), pa.int16(), pa.int32(), pa.float32(), pa.bool_()]
+    kinds += [pa.date32(), pa.binary(), pa.decimal128(3, 3), pa.decimal128(20, 2), pa.string()]
+    kinds += [pa.timestamp("us"), pa.timestamp("us", tz="UTC")]
+    header = pa.struct([("key", pa.string()), ("value", pa.binary()), ("at", pa.date32())])
+    kinds += [pa.list_(header), pa.struct([("inner", pa.list_(pa.float64())), ("n", pa.int64())])]
+    wanted = pa.schema([(f"c{number}", kind) for number, kind in enumerate(kinds)])
+    log = open_log({"source": "synthetic", "rate": "100", "start": "1000"}, wanted)
+    [batch] = log.read(Span(partition=0, start=0, stop=500), None)
+    assert batch.schema.types[:-1] == kinds
+    assert batch.num_rows == 500
+    assert all(column.null_count == 0 for column in batch.columns)

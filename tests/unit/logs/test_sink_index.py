@@ -97,3 +97,14 @@ def test_a_file_that_goes_after_it_was_planned_is_named(tmp_path: Path) -> None:
     with pytest.raises(SpillwayError, match="is committed but has gone") as raised:
         list(log.read(span, None))
     assert "\n" not in str(raised.value)
+
+
+def test_a_file_that_is_damaged_after_it_was_planned_is_named(tmp_path: Path) -> None:
+    write_batch(tmp_path, 0, [rows(1, 2, 3)], 10.0)
+    log = open_log({"source": "files", "path": str(tmp_path)}, rows().schema)
+    (span,) = log.extent(0.0)
+    for file in tmp_path.glob("*.parquet"):
+        file.write_bytes(b"no parquet")
+    with pytest.raises(SpillwayError, match="is committed but is no Parquet file") as raised:
+        list(log.read(span, None))
+    assert "\n" not in str(raised.value)

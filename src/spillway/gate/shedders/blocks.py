@@ -5,6 +5,7 @@ so that it does not matter which worker gets it; the shares of adjacent blocks a
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from spillway.gate.rules import Rule, Stretch, share_of
+from spillway.gate.sampling import PPM
 from spillway.gate.shedders.kept import Kept
 from spillway.ports import Log, Span
 
@@ -38,7 +40,22 @@ def keep(rows: Any, span: Span, rule: Rule) -> Kept:
     assert rule.selection is not None
     share = share_of(span.start, span.stop, rule.keep_ppm) * rows.num_rows // span.tuples
     block = span.start // DATA_BLOCK * 1009 + span.partition
-    return rule.selection.keep(rows, share=share, seed=rule.seed, block=block)
+    kept = rule.selection.keep(rows, share=share, seed=rule.seed, block=block)
+    if rule.selection.kept_tuples is None and not rule.selection.no_sample:
+        kept = replace(kept, weights=kept.weights / _chance_of_a_place(rows, span, rule.keep_ppm))
+    return kept
+
+
+def _chance_of_a_place(rows: Any, span: Span, keep_ppm: int) -> float:
+    """How often a block of this length has a place at all, wherever it begins.
+
+    The few rows of a small batch may have a share of less than one tuple: most such blocks keep
+    none, and those that keep one speak for the others as well. Elsewhere this is 1.
+    """
+    floor, over_ppm = divmod(span.tuples * keep_ppm, PPM)
+    shares = ((floor, PPM - over_ppm), (floor + 1, over_ppm))
+    ppm = sum(ppm for share, ppm in shares if share * rows.num_rows >= span.tuples)
+    return max(1, ppm) / PPM
 
 
 def kept_positions(stretch: Stretch, rule: Rule, log: Log) -> npt.NDArray[np.int64]:

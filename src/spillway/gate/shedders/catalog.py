@@ -7,9 +7,10 @@ shedder (gate/sampling.py). An offset says nothing about it.
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_origin
 
 from spillway.errors import SpillwayError, unknown_name
+from spillway.gate import stored
 from spillway.gate.sampling import PPM
 from spillway.gate.shedders.key import Key
 from spillway.gate.shedders.shedder import Shedder
@@ -76,19 +77,37 @@ def asked_shedder(asked: Mapping[str, str], event_time: str | None) -> Shedder |
 
 
 def encode_selection(selection: Shedder) -> dict[str, Any]:
-    """Integers, strings and lists of them."""
-    own = {field.name: getattr(selection, field.name) for field in fields(selection)}
+    """Integers, strings and lists of them; what came after format 1, where it says more."""
+    own = {
+        field.name: getattr(selection, field.name)
+        for field in fields(selection)
+        if field.name in _ALWAYS or getattr(selection, field.name) != field.default
+    }
     parts = {name: _as_list(part) for name, part in {**_ALWAYS, **own}.items()}
     return {"shedder": selection.name, **parts}
 
 
+def _require_stored(kind: Any, part: Any, name: str, nested: int = 2) -> None:
+    """Raise where a part is not of its field's type; a tuple holds tuples or whole numbers."""
+    if kind in (int, str):
+        stored.declared(kind, part, name)
+    elif get_origin(kind) is tuple:
+        if type(part) is not list or nested == 0:
+            raise ValueError(f"{name} of a shedder is no list of numbers")
+        for inner in part:
+            _require_stored(kind if type(inner) is list else int, inner, name, nested - 1)
+
+
 def decode_selection(value: Mapping[str, Any]) -> Shedder:
-    if value["shedder"] not in SHEDDERS:
-        raise ValueError(f"unknown shedder {value['shedder']}")
+    if stored.text(value["shedder"], "shedder") not in SHEDDERS:
+        raise ValueError("unknown shedder")
     shedder = SHEDDERS[value["shedder"]]
     own = {field.name for field in fields(shedder)}
     if unknown := value.keys() - own - _ALWAYS.keys() - {"shedder"}:
         raise ValueError(f"shedder {shedder.name} has no {', '.join(sorted(unknown))}")
+    for field in fields(shedder):
+        if field.name in value:
+            _require_stored(field.type, value[field.name], field.name)
     return shedder(**{name: _as_tuple(part) for name, part in value.items() if name in own})
 
 

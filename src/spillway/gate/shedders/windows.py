@@ -1,10 +1,14 @@
 """Whole windows: a tumbling window of event time is kept or gone as a whole.
 
 Its fate is drawn when its first tuple is planned and stands in every later offset, so that what
-remains is complete: the query's result is a subset of the true one. Window w is kept when
-u(w) < p + owed / size, with u(w) a hash, p the decided share, `owed` the tuples that were decided
-but not kept so far, and `size` what a window holds: noise-shaped, so that the load follows the
-decision to within about one window, and a window's chance given the past is known.
+remains is complete: the query's result is a subset of the true one.
+
+Windows are drawn systematically: each has a chance p, chances are laid end to end from a random
+start, and a window stays when a whole number lies in its piece. So of windows of equal size never
+one more or less stays than was decided, and each window's chance is p itself: it depends on the
+decisions and the sizes, never on the lots of the windows before (a chance that made up for their
+lots would be known given the past only, and 1 / p would weigh too little). p is the decided share,
+plus what is owed because the share changed while a window lasted, over the size of a window.
 """
 
 from collections import Counter
@@ -45,10 +49,11 @@ class Windows(Shedder):
 
     column: str  # the event time
     length_us: int
-    windows: tuple[tuple[int, int], ...] = ()  # decided windows and their chance in ppm; 0: gone
+    windows: tuple[tuple[int, int], ...] = ()  # decided ones and their chance in ppm, < 0: gone
     window_tuples: int = 0  # what a window holds, about
     kept_tuples: int = 0
-    owed_tuples: int = 0  # decided minus kept, of all batches so far
+    owed_tuples: int = 0  # decided minus expected by the windows' chances, of all batches so far
+    place_ppm: int = 0  # where the chances laid end to end have come to, without whole numbers
 
     @classmethod
     def asked(cls, options: Mapping[str, str], event_time: str | None) -> "Windows":
@@ -98,22 +103,25 @@ class Windows(Shedder):
         """With fates for the windows that are new, and counts of what stays."""
         fates = dict(self.windows)
         oldest = min(fates) if len(fates) >= REMEMBERED else None
-        owed, kept = float(self.owed_tuples), 0
+        owed, kept, place = float(self.owed_tuples), 0, self.place_ppm
         ordered = sorted(held, key=lambda h: h.window)
         size = max([self.window_tuples, *(h.tuples for h in ordered)], default=1)
         for h in ordered:
             if h.window not in fates and (oldest is None or h.window > oldest):
-                chance = PPM if keep_ppm == PPM else _chance_ppm(keep_ppm, owed, size)
-                fates[h.window] = chance if _lot_ppm(h.window, seed) < chance else 0
-            stays = h.tuples if fates.get(h.window, 0) > 0 else 0
-            kept += stays
-            owed += h.tuples * keep_ppm / PPM - stays
+                chance = _chance_ppm(keep_ppm, owed, size)
+                stays = (place + _start_ppm(seed)) % PPM + chance >= PPM
+                fates[h.window] = chance if stays else -chance
+                place = (place + chance) % PPM
+            fate = fates.get(h.window, 0)
+            kept += h.tuples if fate > 0 else 0
+            owed += h.tuples * (keep_ppm - abs(fate)) / PPM
         return replace(
             self,
             windows=_remembered(fates, ordered),
             window_tuples=self._typical(ordered, size),
             kept_tuples=kept,
             owed_tuples=round(max(-2.0 * size, min(2.0 * size, owed))),
+            place_ppm=place,
         )
 
     def _typical(self, held: list[Held], size: int) -> int:
@@ -144,8 +152,11 @@ def _remembered(fates: dict[int, int], held: list[Held]) -> tuple[tuple[int, int
 
 
 def _chance_ppm(keep_ppm: int, owed: float, size: int) -> int:
-    return max(0, min(PPM, round(keep_ppm + PPM * owed / max(1, size))))
+    """Where some are kept at all, no window is without a chance: nobody could speak for it."""
+    if keep_ppm == PPM:
+        return PPM
+    return min(PPM, max(-(-keep_ppm // 2), round(keep_ppm + PPM * owed / max(1, size))))
 
 
-def _lot_ppm(window: int, seed: int) -> int:
-    return int(places_ppm(salted(np.array([window], dtype=np.int64).astype(np.uint64), seed))[0])
+def _start_ppm(seed: int) -> int:
+    return int(places_ppm(salted(np.zeros(1, dtype=np.uint64), seed))[0])

@@ -3,8 +3,6 @@
 Instances are made on the driver and in workers and travel pickled: making one has no side effects.
 """
 
-import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -16,19 +14,15 @@ from pyspark.sql.types import StructType
 
 from spillway.gate.offsets import SENTINEL
 from spillway.gate.options import GateOptions
-from spillway.hosts.spark.worker.closed_sockets import pass_over_closed_sockets
 from spillway.hosts.spark.worker.rows import HEARTBEAT, Rows, asked_columns, spark_schema
 from spillway.hosts.spark.worker.slices import Slice, heartbeat_slice, slices
 from spillway.logs import catalog
-from spillway.logs.dead_letters import default_place
-from spillway.logs.stream_options import require_known
+from spillway.logs.dead_letters import default_root, place_of
+from spillway.logs.stream_options import require_delay, require_known
 from spillway.options import lowered
 
 if TYPE_CHECKING:
     from spillway.hosts.spark.planner.planner import Planner
-
-
-pass_over_closed_sockets()
 
 
 class Spillway(DataSource):
@@ -43,10 +37,12 @@ class Spillway(DataSource):
 
     def schema(self) -> StructType | str:
         require_known(self.options)
+        require_delay(self.options)
         return spark_schema(self.options, GateOptions.parse(self.options))
 
     def streamReader(self, schema: StructType) -> "Gate":  # noqa: N802
         require_known(self.options)
+        require_delay(self.options)
         return Gate(dict(self.options), schema)
 
 
@@ -86,9 +82,9 @@ class Gate(DataSourceStreamReader, SupportsTriggerAvailableNow):
         batch = self._planner.shown(start, end)
         if batch is None:
             return []
-        if "dead_letter" not in self._options:
-            place = default_place(batch.gate, self._gate.ledger)
-            batch = replace(batch, pinned={**batch.pinned, "dead_letter": place})
+        root = self._options.get("dead_letter") or default_root(self._gate.ledger)
+        place = place_of(root, batch.gate, batch.began_us)
+        batch = replace(batch, pinned={**batch.pinned, "dead_letter": place})
         if batch.heartbeat and self._gate.heartbeat_rows:
             return [heartbeat_slice(batch)]
         return slices(batch, self._planner.parallelism)
@@ -102,10 +98,5 @@ class Gate(DataSourceStreamReader, SupportsTriggerAvailableNow):
         rows = Rows(self._schema, self._gate.heartbeat_column)
         if partition.beats_us is None:
             return rows.of(partition, catalog.open_log(options, self._asked))
-        del options["dead_letter"]  # a heartbeat looks at a tuple that its batch has counted
-        return rows.beat(partition, catalog.open_log(options, self._asked))
-
-    def stop(self) -> None:
-        """Spark ends a query by closing the planner's socket: no reason to print a traceback."""
-        if isinstance(sys.exc_info()[1], EOFError):
-            os._exit(0)
+        look = catalog.without_consequences(options)
+        return rows.beat(partition, catalog.open_log(look, self._asked))

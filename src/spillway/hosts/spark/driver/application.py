@@ -5,6 +5,7 @@ Everything that must survive a crash lives in one folder: checkpoints, ledgers a
 
 import threading
 from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -17,15 +18,13 @@ from spillway.classes.policies import POLICIES
 from spillway.classes.turns import batches_in_flight
 from spillway.clock import Clock, WallClock
 from spillway.errors import SpillwayError, unknown_name
-from spillway.estimates.budget import verdict
-from spillway.estimates.flow import answer_sql, budget_of, check_answers
+from spillway.estimates.flow import answer_sql, check_answers
 from spillway.flow.derived import ARRIVAL, expanded
-from spillway.flow.flow import Flow, Query, ServiceClass
+from spillway.flow.flow import Flow, ServiceClass
 from spillway.flow.sql import streams_of
 from spillway.hosts.spark.driver.channel import ChannelServer
-from spillway.hosts.spark.driver.conditions import LossWatch, condition_of
+from spillway.hosts.spark.driver.conditions import Conditions
 from spillway.hosts.spark.driver.dispatch import Dispatcher
-from spillway.hosts.spark.driver.folder import Folder
 from spillway.hosts.spark.driver.gates import Gates, schema_text
 from spillway.hosts.spark.driver.progress import (
     BatchProgress,
@@ -33,7 +32,10 @@ from spillway.hosts.spark.driver.progress import (
     ProgressMonitor,
     delivered,
 )
-from spillway.hosts.spark.driver.restarts import Restarts, cause_of, is_ours
+from spillway.hosts.spark.driver.queries import Queries
+from spillway.hosts.spark.driver.states import States
+from spillway.hosts.spark.driver.supervision import LossWatch
+from spillway.hosts.spark.files import Folder
 from spillway.hosts.spark.worker.instances import fused_frame
 from spillway.journal.files import FileJournal
 from spillway.load import laws
@@ -42,9 +44,8 @@ from spillway.sinks import catalog as sinks
 from spillway.templates.instance_store import InstanceStore
 from spillway.templates.instances import open_store, template_of
 
-STOP_WAIT_S = (
-    10.0  # for batches in flight; a longer one is cut short and replayed at the next start
-)
+STOP_WAIT_S = 10.0  # for batches in flight; a longer one is cut short, and run again
+Read = Callable[[str, str], DataFrame]  # of a query, a stream
 CHANGEABLE = ("priority", "delay", "lend")
 BATCHES_KEPT = 20_000  # for the screen and the summary: hours, at one batch a second
 
@@ -59,19 +60,25 @@ class Application:
         self.flow = flow = expanded(flow, folder.root / "streams")
         self.folder = folder
         self.batches: deque[DeliveredBatch] = deque(maxlen=BATCHES_KEPT)
-        self.conditions: dict[str, str | None] = {}
         self.progress: dict[str, BatchProgress] = {}
         self.journal = FileJournal(folder.journal)
         self.spark = spark
         self._clock = clock or WallClock()
         self._streams = {n: streams_of(n, q.text, flow) for n, q in flow.queries.items()}
-        self._losses = LossWatch(self._dead_letters())
         self.templates = {n: template_of(n, q) for n, q in flow.queries.items() if q.template}
-        self._queries: dict[str, StreamingQuery] = {}
-        self._restarts = Restarts()
-        self._stopping = threading.Event()
+        self._monitor: ProgressMonitor | None = None
+        self._loop = threading.Thread(target=self._control, name="spillway-loop", daemon=True)
         self._lock = threading.Lock()
         self._make_control()
+        self.states = States(self.dispatcher.last_report, self.progress, self._counted_s)
+        self.queries = Queries(
+            flow.queries, self._start_query, self.states, self.event, self._clock
+        )
+        losses, waiting = LossWatch(self._dead_letters()), self.states.waiting
+        self._conditions = Conditions(
+            flow, self.dispatcher, self.target, waiting, losses, self.event
+        )
+        self.conditions = self._conditions.now
 
     def _make_control(self) -> None:
         self.classes = dict(self.flow.classes)
@@ -87,10 +94,14 @@ class Application:
         self.dispatcher = Dispatcher(control, self._clock, self._record)
         self._channel = ChannelServer(self.dispatcher.answer, self.dispatcher.leave, self.change)
         path = str(self._channel.path)
-        self._gates = Gates(self.flow, self.spark, self.folder, self._streams, path)
+        self.gates = Gates(self.flow, self.spark, self.folder, self._streams, path)
 
     def _record(self, decided: Decided) -> None:
+        self.states.reasons[decided.measurement.query] = decided.decision.reason
         self.journal.record(decided.measurement, decided.decision)
+
+    def event(self, event: str, **values: object) -> None:
+        self.journal.event(self._clock.now_s(), event, **values)
 
     def target(self, class_name: str) -> Target:
         """In force now."""
@@ -107,7 +118,7 @@ class Application:
             self.dispatcher.change(lambda control: control.use(to))
         else:
             self._change_class(key, to)
-        self.journal.event(self._clock.now_s(), "changed", key=key, to=to)
+        self.event("changed", key=key, to=to)
 
     def _change_class(self, key: str, to: str) -> None:
         name, _, setting = key.partition(".")
@@ -126,68 +137,69 @@ class Application:
     def start(self) -> None:
         """Start every query; the first one that cannot start stops the others."""
         self._monitor = ProgressMonitor(self.spark, self._on_progress)
-        self._loop = threading.Thread(target=self._control, name="spillway-loop", daemon=True)
-        try:
-            for name in self.flow.queries:
-                self._queries[name] = self._start_query(name)
-        except Exception:
-            self.stop()
-            raise
-        self.journal.event(
-            self._clock.now_s(),
+        self.folder.channel.write_text(str(self._channel.path))
+        self._loop.start()
+        self.event(
             "started",
-            queries=list(self._queries),
+            queries=list(self.flow.queries),
             classes={name: c.model_dump() for name, c in self.classes.items()},
             cores=self._cores,
             control=self.flow.control.model_dump(),
         )
-        self._loop.start()
-        self.folder.channel.write_text(str(self._channel.path))
+        try:
+            self.queries.start()
+        except Exception:
+            self.stop()
+            raise
 
     def stop(self) -> None:
         """Let the batches in flight end, then stop: a killed batch would only be run again."""
-        self._stopping.set()
+        if self.queries.stopping.is_set():
+            return
+        self.queries.stopping.set()
         self.dispatcher.drain(STOP_WAIT_S)
-        for query in self._queries.values():
-            query.stop()
+        self.queries.stop()
         if self._loop.is_alive():
             self._loop.join()
-        self._monitor.close()
+        if self._monitor is not None:
+            self._monitor.close()
         self._channel.close()
         self.folder.channel.unlink(missing_ok=True)
-        self.journal.event(self._clock.now_s(), "stopped")
+        self.event("stopped")
 
     def supervise(self) -> None:
-        """Restart queries that ended by themselves: a killed planner or worker ends its query."""
-        for name, query in self._queries.items():
-            if not query.isActive and not self._stopping.is_set():
-                self._restart(name, query)
-
-    def _restart(self, name: str, ended: StreamingQuery) -> None:
-        now_s, error = self._clock.now_s(), str(ended.exception() or "ended without an error")
-        cause = cause_of(error)
-        if is_ours(error) and ended.lastProgress is None and not self._restarts.counts[name]:
-            raise SpillwayError(f"query '{name}' does not start: {cause}")
-        if self._restarts.due(name, now_s, cause):
-            self.journal.event(now_s, "restarted", query=name, error=cause)
-            self._queries[name] = self._start_query(name)
+        """Restart queries that ended by themselves."""
+        self.queries.supervise()
 
     def restarts(self, name: str) -> int:
-        return self._restarts.counts[name]
+        return self.queries.restarts.counts[name]
 
-    def result(self, name: str) -> DataFrame:
-        """What a query computes from its gates; not started."""
+    def delivered(self, name: str) -> list[DeliveredBatch]:
+        """A query's batches so far."""
+        return [batch for batch in self._delivered() if batch.gate.startswith(f"{name}/")]
+
+    def _counted_s(self, name: str) -> float | None:
+        return max((batch.ended_s for batch in self.delivered(name)), default=None)
+
+    def result(self, name: str, read: Read | None = None) -> DataFrame:
+        """What a query computes from what `read` gives for its streams, by default its gates."""
         query = self.flow.queries[name]
         store = self._open_instances(name)
         for stream in self._streams[name]:
-            self._gates.read(name, stream).createOrReplaceTempView(stream)
+            (read or self.gates.read)(name, stream).createOrReplaceTempView(stream)
         if store is None:
-            return self.spark.sql(answer_sql(name, query, self.flow))
-        return fused_frame(self.spark, self.templates[name].template, store)
+            frame = self.spark.sql(answer_sql(name, query, self.flow))
+        else:
+            frame = fused_frame(self.spark, self.templates[name].template, store)
+        self.gates.schemas[name] = schema_text(frame, without=ARRIVAL)
+        return frame
+
+    def streams_of(self, name: str) -> Sequence[str]:
+        """What a query reads."""
+        return self._streams[name]
 
     def _start_query(self, name: str) -> StreamingQuery:
         query, frame = self.flow.queries[name], self.result(name)
-        self._gates.schemas[name] = schema_text(frame, without=ARRIVAL)
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.class_name)
         return sinks.start(frame, name, query, str(self.folder.checkpoint(name)))
 
@@ -198,27 +210,36 @@ class Application:
         return open_store(self.folder.instances(name), given.template, given.rows)
 
     def _dead_letters(self) -> dict[str, Path]:
-        """Where each gate's dead letters are."""
-        places = {}
+        """Under which root each gate's dead letters are."""
+        roots = {}
         for query, streams in self._streams.items():
             for stream in streams:
                 given = self.flow.streams[stream].options.get("dead_letter")
-                place = Path(str(given)) if given else self.folder.dead_letters(query, stream)
-                places[f"{query}/{stream}"] = place
-        return places
+                root = Path(str(given)) if given else self.folder.dead_letters(query, stream)
+                roots[f"{query}/{stream}"] = root
+        return roots
 
     def _on_progress(self, progress: BatchProgress) -> None:
+        if progress.query not in self.flow.queries:
+            return
+        found = delivered(progress)
         with self._lock:
             self.progress[progress.query] = progress
-            self.batches += delivered(progress)
+            self.batches += found
+        for batch in found:
+            self.states.reasons[progress.query] = batch.reason
+
+    def _delivered(self) -> list[DeliveredBatch]:
+        with self._lock:
+            return list(self.batches)
 
     def _control(self) -> None:
         period_s = parse_duration_s(self.flow.control.period)
-        while not self._stopping.wait(period_s):
+        while not self.queries.stopping.wait(period_s):
             try:
                 self._look_at_classes()
             except Exception as error:  # quotas must not freeze for one look that failed
-                self.journal.event(self._clock.now_s(), "failed", error=repr(error))
+                self.event("failed", error=repr(error))
 
     def _look_at_classes(self) -> None:
         self._follow_cores()
@@ -226,12 +247,12 @@ class Application:
         withheld = turns.withheld
         decided = self.dispatcher.period_ended()
         if turns.withheld != withheld:
-            now_s = self._clock.now_s()
-            self.journal.event(now_s, "room", withheld_slots=turns.withheld)
-        self._note_conditions()
-        self._note_losses()
+            self.event("room", withheld_slots=turns.withheld)
+        with self._lock:
+            seen = list(self.progress.values())
+        self._conditions.look(seen, self._delivered())
         for name, new in decided.items():
-            self.journal.event(self._clock.now_s(), "quota", class_name=name, **asdict(new))
+            self.event("quota", class_name=name, **asdict(new))
 
     def _follow_cores(self) -> None:
         """Executors come and go: slots, quotas and tasks follow the cores that there are."""
@@ -240,49 +261,8 @@ class Application:
             self._cores = cores
             slots = batches_in_flight(cores, [c.priority for c in self.classes.values()])
             self.dispatcher.change(lambda control: control.resize(slots, float(cores)))
-            self.dispatcher.parallelism = self._gates.tasks_of_a_batch()
-            self.journal.event(self._clock.now_s(), "cores", cores=cores)
-
-    def _note_conditions(self) -> None:
-        for name in self.classes:
-            loads, silent_s = self.dispatcher.loads(name), self.dispatcher.silent_s(name)
-            condition = condition_of(self.target(name), loads.values(), silent_s)
-            if condition != self.conditions.get(name):
-                self.conditions[name] = condition
-                shown = condition or "as usual"
-                self.journal.event(
-                    self._clock.now_s(), "condition", class_name=name, condition=shown
-                )
-        for name, query in self.flow.queries.items():
-            said, place = self._budget_verdict(name, query), f"queries.{name}"
-            if said != self.conditions.get(place):
-                self.conditions[place] = said
-                shown = said or "delay target and error budget hold"
-                self.journal.event(self._clock.now_s(), "budget", query=name, verdict=shown)
-
-    def _note_losses(self) -> None:
-        with self._lock:
-            seen = list(self.progress.values())
-        for progress in seen:
-            for gate, losses in self._losses.changed(progress):
-                self.journal.event(self._clock.now_s(), "losses", gate=gate, **asdict(losses))
-
-    def _budget_verdict(self, name: str, query: Query) -> str | None:
-        """What the query's last batches say about its error budget."""
-        budget = budget_of(query)
-        if budget is None:
-            return None
-        with self._lock:
-            recent = [b for b in list(self.batches)[-200:] if b.gate.startswith(f"{name}/")][-10:]
-        kept = sum(b.kept_tuples for b in recent)
-        if kept == 0:
-            return None
-        return verdict(
-            budget,
-            kept_fraction=kept / sum(b.offered_tuples for b in recent),
-            delay_s=sum(b.mean_delay_s * b.kept_tuples for b in recent) / kept,
-            target_s=self.target(query.class_name).delay_s,
-        )
+            self.dispatcher.parallelism = self.gates.tasks_of_a_batch()
+            self.event("cores", cores=cores)
 
 
 def _terms(service_class: ServiceClass) -> ClassTerms:

@@ -1,66 +1,77 @@
-"""What is unusual: about a class in one line, and what a query never gets to see."""
+"""What is unusual now about a flow's classes and queries, for screen and journal."""
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import asdict
 
-from spillway.classes.balance import QueryLoad
-from spillway.hosts.spark.driver.progress import BatchProgress, end_offsets
-from spillway.logs.dead_letters import dead_letter_totals
+from spillway.estimates.budget import verdict
+from spillway.estimates.flow import budget_of
+from spillway.flow.flow import Flow, Query
+from spillway.hosts.spark.driver.dispatch import Dispatcher
+from spillway.hosts.spark.driver.progress import BatchProgress, DeliveredBatch
+from spillway.hosts.spark.driver.supervision import LossWatch, condition_of
 from spillway.model import Target
 
-QUIET_S = 10.0  # a class without a new tuple for so long is called quiet
 
-NO_DATA = "no tuple has arrived yet: its share is lent to the others"
-QUIET = (
-    f"no tuple for {QUIET_S:.0f} s and more: its share is lent to the others,"
-    " the next tuple gets a batch at once"
-)
+class Conditions:
+    """`now` has one line by class, and one by query as `queries.NAME`; None: as usual."""
 
+    def __init__(
+        self,
+        flow: Flow,
+        dispatcher: Dispatcher,
+        target: Callable[[str], Target],
+        waiting: Callable[[str], int | None],
+        losses: LossWatch,
+        note: Callable[..., None],
+    ) -> None:
+        self._flow, self._dispatcher, self._target = flow, dispatcher, target
+        self._waiting, self._losses, self._note = waiting, losses, note
+        self.now: dict[str, str | None] = {}
 
-def condition_of(
-    target: Target, queries: Collection[QueryLoad], silent_s: float | None
-) -> str | None:
-    """None when all is as usual; `silent_s` is the time since the last tuple, None before it."""
-    if silent_s is None:
-        return NO_DATA
-    if silent_s > QUIET_S:
-        return QUIET
-    fixed_s = max((query.fixed_s for query in queries), default=0.0)
-    if fixed_s >= target.delay_s:
-        return (
-            f"its target ({target}) cannot be met: a batch alone takes {fixed_s:.2f} s;"
-            " batches run back to back, and only what would make them much longer is shed"
+    def look(self, progress: list[BatchProgress], batches: list[DeliveredBatch]) -> None:
+        """Journal what has changed since the last look."""
+        for name in self._flow.classes:
+            found = self._of_class(name)
+            if self._is_new(name, found):
+                self._note("condition", class_name=name, condition=found or "as usual")
+        for name, query in self._flow.queries.items():
+            said = self._of_budget(name, query, batches)
+            if self._is_new(f"queries.{name}", said):
+                held = said or "delay target and error budget hold"
+                self._note("budget", query=name, verdict=held)
+        for seen in progress:
+            for gate, losses in self._losses.changed(seen):
+                self._note("losses", gate=gate, **asdict(losses))
+
+    def _is_new(self, place: str, found: str | None) -> bool:
+        before, self.now[place] = self.now.get(place), found
+        return found != before
+
+    def _of_class(self, name: str) -> str | None:
+        desk, queries = self._dispatcher, self._flow.queries
+        own = [query for query, given in queries.items() if given.class_name == name]
+        waiting = [self._waiting(query) for query in own]
+        known = [tuples for tuples in waiting if tuples is not None]
+        return condition_of(
+            self._target(name),
+            desk.loads(name).values(),
+            desk.silent_s(name),
+            waiting_tuples=sum(known) if len(known) == len(own) else None,
+            busy=any(map(desk.is_running, own)),
         )
-    return None
 
-
-@dataclass(frozen=True, kw_only=True)
-class Losses:
-    """What a query never gets to see although nobody decided to shed it: totals of one gate."""
-
-    malformed_tuples: int = 0  # could not be read
-    dropped_tuples: int = 0  # by the log, before they were planned: part of `shed`
-    vanished_tuples: int = 0  # from the log between planning and reading: part of `admitted`
-
-
-class LossWatch:
-    """Notices when the totals of a gate have changed."""
-
-    def __init__(self, places: Mapping[str, Path]) -> None:
-        self._places = places  # of dead letters, by gate
-        self._known: dict[str, Losses] = {}
-
-    def changed(self, progress: BatchProgress) -> Iterator[tuple[str, Losses]]:
-        """The gates of a finished batch whose totals are new."""
-        for offset in end_offsets(progress):
-            place = self._places.get(offset.gate)
-            letters = dead_letter_totals(place) if place is not None and place.exists() else {}
-            found = Losses(
-                malformed_tuples=letters.get("malformed", 0),
-                dropped_tuples=offset.totals.lost,
-                vanished_tuples=letters.get("lost", 0),
-            )
-            if found != self._known.get(offset.gate, Losses()):
-                self._known[offset.gate] = found
-                yield offset.gate, found
+    def _of_budget(self, name: str, query: Query, batches: list[DeliveredBatch]) -> str | None:
+        """What the query's last batches say about its error budget."""
+        budget = budget_of(query)
+        if budget is None:
+            return None
+        recent = [b for b in batches[-200:] if b.gate.startswith(f"{name}/")][-10:]
+        kept = sum(b.kept_tuples for b in recent)
+        if kept == 0:
+            return None
+        return verdict(
+            budget,
+            kept_fraction=kept / sum(b.offered_tuples for b in recent),
+            delay_s=sum(b.mean_delay_s * b.kept_tuples for b in recent) / kept,
+            target_s=self._target(query.class_name).delay_s,
+        )

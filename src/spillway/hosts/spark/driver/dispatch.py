@@ -104,6 +104,14 @@ class Dispatcher:
         with self._changed:
             return self.control.accounts.silent_s(class_name, self._clock.now_s())
 
+    def last_report(self, query: str) -> Report | None:
+        return self._last.get(query)
+
+    def is_running(self, query: str) -> bool:
+        """Whether a batch of the query holds a slot."""
+        with self._changed:
+            return self.control.turns.is_running(query)
+
     def change(self, act: Callable[[ClassControl], None]) -> None:
         """A change from outside, while nobody else looks."""
         with self._changed:

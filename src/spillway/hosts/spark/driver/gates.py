@@ -8,7 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from spillway.classes.turns import batches_in_flight
 from spillway.estimates.flow import answer_options
 from spillway.flow.flow import Flow, Query
-from spillway.hosts.spark.driver.folder import Folder
+from spillway.hosts.spark.files import Folder
 from spillway.hosts.spark.session.pools import task_slots
 from spillway.hosts.spark.worker.rows import HEARTBEAT
 from spillway.model import parse_duration_s
@@ -39,6 +39,11 @@ class Gates:
             options["schema"] = self.schemas[stream_name]
         elif stream.columns is not None:
             options["schema"] = ", ".join(f"`{c}` {t}" for c, t in stream.columns.items())
+        return self.frame(stream_name, options)
+
+    def frame(self, stream_name: str, options: Mapping[str, str]) -> DataFrame:
+        """Rows as these options say, with the stream's watermark."""
+        stream = self._flow.streams[stream_name]
         frame = self._spark.readStream.format("spillway").options(**options).load()
         if stream.event_time is None:
             return frame

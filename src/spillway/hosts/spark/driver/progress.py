@@ -116,6 +116,7 @@ class DeliveredBatch:
     duration_s: float
     offered_tuples: int
     kept_tuples: int
+    reason: str = ""  # of what was kept, as the gate gave it
     mean_delay_s: float
     quantile_delays_s: npt.NDArray[np.float64]  # at DELAY_SHARES: the oldest tuple first
 
@@ -149,6 +150,20 @@ def end_offsets(progress: BatchProgress) -> list[Offset]:
     return [offset for offset in found if offset is not None]
 
 
+def unread_tuples(progress: BatchProgress) -> int:
+    """What waited at our gates beyond the batch when it was planned."""
+    unread = 0
+    for source in progress.sources:
+        offset, latest = _offset(source.get("endOffset")), source.get("latestOffset")
+        if isinstance(latest, str):
+            latest = json.loads(latest)
+        if offset is not None and isinstance(latest, dict):
+            reached = {str(s.partition): s.stop for s in offset.stretches}
+            ends = latest.get("partitions", {}).items()
+            unread += sum(max(0, end - reached.get(name, 0)) for name, end in ends)
+    return unread
+
+
 def _batch(offset: Offset, progress: BatchProgress) -> DeliveredBatch:
     assert offset.arrived is not None
     kept = offset.kept_tuples()
@@ -160,6 +175,7 @@ def _batch(offset: Offset, progress: BatchProgress) -> DeliveredBatch:
         duration_s=progress.duration_s,
         offered_tuples=offset.offered_tuples,
         kept_tuples=kept,
+        reason=offset.rule.reason,
         mean_delay_s=delays.mean_s,
         quantile_delays_s=np.array(delays.quantiles_s),
     )

@@ -1,13 +1,22 @@
 """A flow from the start of its Spark session to the end of it."""
 
+import sys
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+
+from spillway.errors import SpillwayError
 from spillway.flow.flow import Flow
 from spillway.hosts.spark.driver.application import Application
-from spillway.hosts.spark.driver.folder import Folder
+from spillway.hosts.spark.driver.supervision import cause_of
+from spillway.hosts.spark.driver.warm_up import warm_up
+from spillway.hosts.spark.files import Folder
+from spillway.hosts.spark.session.output import SparkOutput
 from spillway.hosts.spark.session.pools import session_for
 from spillway.hosts.spark.session.session import open_session
 from spillway.sinks import catalog as sinks
@@ -16,28 +25,51 @@ _LOOK_S = 0.5
 
 
 @contextmanager
-def running(flow: Flow, name: str, root: Path, master: str | None = None) -> Iterator[Application]:
-    """The started application; stopped, and its session closed, when the block ends."""
+def opened(
+    flow: Flow, name: str, root: Path, master: str | None = None
+) -> Iterator[tuple[Application, SparkOutput]]:
+    """An application in a session of its own, not started, and what Spark prints."""
     sinks.require_ready(flow)
-    priorities = {name: c.priority for name, c in flow.classes.items()}
-    given = {key: str(value) for key, value in flow.spark.config.items()}
-    wanted = master or flow.spark.master
-    chosen, settings = session_for(wanted, priorities, root, len(flow.queries))
-    spark = open_session(chosen, {**settings, **given}, name=f"spillway {name}")
-    try:
-        application = Application(flow, spark, Folder(root=root.absolute()))
-        application.start()
+    folder = Folder(root=root.absolute())
+    output = SparkOutput(folder.spark_log)
+    with folder.lock().while_held(), _told_in_a_line(output):
+        priorities = {name: c.priority for name, c in flow.classes.items()}
+        given = {key: str(value) for key, value in flow.spark.config.items()}
+        wanted = master or flow.spark.master
+        chosen, settings = session_for(wanted, priorities, root, len(flow.queries))
+        spark = open_session(chosen, {**settings, **given}, name=f"spillway {name}", output=output)
         try:
-            yield application
+            application = Application(flow, spark, folder)
+            try:
+                yield application, output
+            finally:
+                application.stop()
         finally:
-            application.stop()
-    finally:
-        spark.stop()
+            spark.stop()
 
 
-def supervise(application: Application, seconds: float | None) -> None:
-    """Keep the queries running for so long, or for ever."""
+def begin(application: Application) -> None:
+    """Warm its queries up, then start them."""
+    warm_up(application)
+    application.start()
+
+
+def supervise(application: Application, output: SparkOutput, seconds: float | None) -> None:
+    """Keep the queries running for so long, or for ever, and tell what their processes say."""
     ends_s = None if seconds is None else time.monotonic() + seconds
     while ends_s is None or time.monotonic() < ends_s:
         application.supervise()
+        for line in output.news():
+            print(line, file=sys.stderr)
         time.sleep(_LOOK_S)
+
+
+@contextmanager
+def _told_in_a_line(output: SparkOutput) -> Iterator[None]:
+    """An error of Spark, such as a JVM that is gone: its traces are for the file."""
+    try:
+        yield
+    except (PySparkException, Py4JError, ConnectionError) as error:
+        output.keep(traceback.format_exc())
+        cause = cause_of(str(error)) if str(error) else type(error).__name__
+        raise SpillwayError(f"Spark has failed: {cause}; its log is {output.path}") from error

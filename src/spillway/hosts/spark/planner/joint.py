@@ -11,7 +11,6 @@ folder. All times in them are of the host's monotonic clock.
 
 import json
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -22,11 +21,12 @@ from typing import Any
 from spillway.gate.company import Company, Part
 from spillway.gate.offsets import Arrived, Offset
 from spillway.logs import catalog
+from spillway.logs.dead_letters import private_folder_of_user
 from spillway.model import Prices
 from spillway.ports import ArrivalCurve, Log, Span
 
 _PARTITIONS_APART = 1_000_000  # keeps the partitions of different gates apart in one backlog
-_OF_ROWS = ("decode", "dead_letter", "schema")  # options of a log that concern its rows
+_OF_ROWS = ("decode", "dead_letter", "mode", "schema")  # options of a log that concern its rows
 _BORN_S = time.monotonic()  # this process: what was asked before is of an earlier run
 
 Pending = list[tuple[Span, ArrivalCurve]]
@@ -172,9 +172,9 @@ class Joint:
 
 def _private_folder(name: str) -> Path:
     """Of this user, this Spark driver and this query."""
-    root = Path(tempfile.gettempdir()) / f"spillway-{os.getuid()}"
+    root = private_folder_of_user()
     root.mkdir(mode=0o700, exist_ok=True)
-    if root.stat().st_uid != os.getuid() or root.stat().st_mode & 0o077:
+    if root.lstat().st_uid != os.getuid() or root.lstat().st_mode & 0o077:
         raise PermissionError(f"{root} is open to other users: remove it")
     folder = root / f"joint-{os.getppid()}-{name.replace('/', '_')}"
     folder.mkdir(exist_ok=True)

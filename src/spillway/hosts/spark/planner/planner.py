@@ -9,28 +9,36 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from spillway.errors import SpillwayError
 from spillway.gate.company import ALONE, NOTHING, Company
 from spillway.gate.offsets import Offset, decode, encode, is_sentinel
 from spillway.gate.options import GateOptions
 from spillway.gate.planning import Waiting, beats, heartbeat
-from spillway.gate.rules import Rule
-from spillway.hosts.spark.planner.archive import Archive
-from spillway.hosts.spark.planner.around import Around, gate_of
+from spillway.hosts.spark.files import Archive
+from spillway.hosts.spark.planner.around import (
+    Around,
+    Running,
+    Silence,
+    TriggerWatch,
+    committed_s,
+    gate_of,
+)
 from spillway.hosts.spark.planner.asking import Driver
-from spillway.hosts.spark.planner.batch_time import Running, TriggerWatch, committed_s
 from spillway.hosts.spark.planner.joint import Joint, Lead
-from spillway.hosts.spark.planner.shedding import Shedding
-from spillway.hosts.spark.planner.starts import first_stretches, kept_options, resumed_options
-from spillway.hosts.spark.planner.stream import Stream
+from spillway.hosts.spark.planner.stream import (
+    Shedding,
+    Stream,
+    first_offset,
+    require_the_same,
+    resumed_options,
+)
 from spillway.logs import catalog
 from spillway.ports import Span
 from spillway.templates.instance_store import InstanceStore
 
 _SHORTEST_NAP_S = 0.002
-_LONGEST_NAP_S = 0.02
+_BUSY_NAP_S = 0.02  # the longest while tuples come
 
 Encoded = dict[str, Any]
 
@@ -57,7 +65,7 @@ class Planner:
             self._joint = Joint(gate.joint, self._options)
         self.parallelism = gate.parallelism  # tasks of a batch
         self._triggers = TriggerWatch()
-        self._archive = Archive(Path(gate.ledger)) if gate.ledger else None
+        self._archive = Archive(Path(gate.ledger) if gate.ledger else None)
         self._instances = InstanceStore(Path(gate.instances)) if gate.instances else None
         self._stream: Stream | None = None
         self._shedding: Shedding | None = None
@@ -67,6 +75,7 @@ class Planner:
         self._frozen = False  # an AvailableNow run
         self._begun_at: tuple[Span, ...] | None = None  # where the log ended then
         self._busy_s = self._elapsed()  # when the last batch was planned
+        self._silence = Silence(gate.target.delay_s, self._busy_s)
 
     def freeze(self) -> None:
         """From now on serve what is there at the first plan, all of it, and then nothing."""
@@ -74,14 +83,16 @@ class Planner:
 
     def latest(self, start: Encoded) -> Encoded:
         """The end of the next batch, or `start` itself when there is nothing to do."""
+        self._archive.hold()
         previous, self._looked_s = self._begin() if is_sentinel(start) else decode(start), 0.0
+        if not is_sentinel(start):
+            previous = self._resume(previous)
         if self._joint is not None:
             self._joint.enter(previous)
         if is_sentinel(start):
             return encode(previous)
-        self._resume(previous)
         self._batch_ended(previous)
-        self._archived(start)
+        self._archive.add(start)
         planned = self._next(previous)
         if planned is None:
             return start
@@ -96,11 +107,14 @@ class Planner:
         """The batch from start to end, which Spark has logged; None when it is empty."""
         if start == end:
             return None
+        self._archive.hold()
         batch = decode(end)
         if not is_sentinel(start):
-            self._archived(start)
+            self._archive.add(start)
         running = self._running
         if running is None or running.end != end:
+            if batch.offered_tuples > 0:
+                require_the_same(self._options, batch.pinned, self._schema)
             self._running = Running(end=end, planned_s=self._elapsed(), shown=True, replayed=True)
         elif not running.shown:
             self._require_durable(start)
@@ -110,7 +124,7 @@ class Planner:
     def completed(self, end: Encoded) -> None:
         if not is_sentinel(end):
             self._completed_seq = end["seq"]
-            self._archived(end)
+            self._archive.add(end)
             if self._stream is not None:
                 self._stream.log.commit({s.partition: s.stop for s in decode(end).stretches})
 
@@ -123,33 +137,23 @@ class Planner:
     # -- starting
 
     def _begin(self) -> Offset:
-        """Batch 0: no tuples, only the place where the stream starts."""
-        now_s, gate = self._clock.now_s(), self._gate_options
-        pinned = catalog.pinned(self._options, now_s)
-        extent = catalog.open_log(pinned, self._schema).extent(now_s)
-        self._begun_at = extent
-        return Offset(
-            gate=gate.gate or uuid4().hex[:12],
-            began_us=round(now_s * 1e6),
-            seq=0,
-            planned_us=round(now_s * 1e6),
-            stretches=first_stretches(gate.starting_offsets, extent, self._options.get("topic")),
-            rule=Rule(seed=gate.seed, policy=gate.policy, reason="start"),
-            pinned=kept_options(self._options, pinned),
-        )
+        given, now_s = (self._options, self._gate_options, self._schema), self._clock.now_s()
+        first, self._begun_at = first_offset(*given, now_s)
+        return first
 
-    def _resume(self, previous: Offset) -> None:
+    def _resume(self, previous: Offset) -> Offset:
+        """Goes on from there; the log's identity is added where it was not known then."""
+        if self._stream is None:
+            options = resumed_options(self._options, previous.pinned)
+            log = catalog.open_log(options, self._schema)
+            may_fall = options["source"] in catalog.STARTED
+            self._stream = Stream(log, self._gate_options, may_fall, self._elapsed, self._begun_at)
+            if self._gate_options.selection is not None:
+                columns, look = self._schema or log, catalog.without_consequences(options)
+                self._shedding = Shedding(self._gate_options.selection, look, columns)
+        previous = replace(previous, pinned={**previous.pinned, **self._stream.identity})
         self._gate.resume(previous)
-        if self._stream is not None:
-            return
-        options = resumed_options(self._options, previous.pinned)
-        log = catalog.open_log(options, self._schema)
-        may_fall = options["source"] in catalog.STARTED
-        self._stream = Stream(log, self._gate_options, may_fall, self._elapsed, self._begun_at)
-        options.pop("dead_letter", None)  # a look counts nothing: the tuples may yet be shed
-        if self._gate_options.selection is not None:
-            columns = self._schema or log
-            self._shedding = Shedding(self._gate_options.selection, options, columns)
+        return previous
 
     def _batch_ended(self, previous: Offset) -> None:
         running, self._running = self._running, None
@@ -164,12 +168,12 @@ class Planner:
         known_s = None if running.replayed else duration_s
         self._gate.ended(parts, duration_s=known_s, ended_s=ended_s)
 
-    def _timed(self, running: Running) -> tuple[float, float]:
-        """(duration, end) of the batch that has just ended."""
+    def _timed(self, running: Running) -> tuple[float | None, float]:
+        """(duration, end) of the batch that has just ended; None: it may have ended before."""
         now_s, gate = self._clock.now_s(), self._gate_options
         if gate.trigger_s is None:
-            self._triggers.asked(now_s)
-            return self._elapsed() - running.planned_s + running.looked_s, now_s
+            took_s = self._elapsed() - running.planned_s + running.looked_s
+            return took_s if self._triggers.asked(now_s) else None, now_s
         assert gate.checkpoint is not None
         ended_s = committed_s(Path(gate.checkpoint)) or now_s
         return max(1e-3, ended_s - running.planned_at_s), ended_s
@@ -206,6 +210,7 @@ class Planner:
             looked_s = self._elapsed()
             left_s = max(0.0, deadline_s - looked_s)
             if waiting.tuples > 0 or company.pending:
+                self._silence.broken(looked_s)
                 if self._may_start(previous, waiting, company, left_s):
                     if self._elapsed() - looked_s > _SHORTEST_NAP_S:  # more came while it waited
                         waiting, company = self._survey(previous), self._company()
@@ -218,8 +223,8 @@ class Planner:
                     return beat, False
             if left_s <= 0.0:
                 return None, False
-            self._sleep(nap_s)
-            nap_s = min(_LONGEST_NAP_S, 1.5 * nap_s)
+            self._sleep(min(left_s, max(nap_s, self._silence.nap_s(looked_s))))
+            nap_s = min(_BUSY_NAP_S, 1.5 * nap_s)
 
     def _may_start(
         self, previous: Offset, waiting: Waiting, company: Company, wait_s: float
@@ -283,10 +288,6 @@ class Planner:
 
     def _company(self) -> Company:
         return ALONE if self._joint is None else self._joint.company(self._clock.now_s())
-
-    def _archived(self, offset: Encoded) -> None:
-        if self._archive is not None and not is_sentinel(offset):
-            self._archive.add(offset)
 
     def _require_durable(self, start: Encoded) -> None:
         """Spark completes the previous batch before it shows the next plan, unless it logs late."""

@@ -9,6 +9,7 @@ through Hadoop's cache of file systems, which all parts of a local Spark share.
 
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 _NAME = "SpillwayLocalFiles"
@@ -25,20 +26,28 @@ public class {_NAME} extends org.apache.hadoop.fs.RawLocalFileSystem {{
 """
 
 
-def use_fast_local_files(session: SparkSession) -> None:
-    """For file: paths in this JVM, from now on; done once."""
+def use_fast_local_files(session: SparkSession, source: str = _SOURCE) -> bool:
+    """For file: paths in this JVM, from now on; done once. Where it cannot be done, Hadoop's stays.
+
+    Only for a session that was made here: it closes the local file system that is shared.
+    """
     jvm: Any = session._jvm
     files = jvm.org.apache.hadoop.fs.FileSystem
     root = jvm.java.net.URI("file:///")
     settings = session._jsc.hadoopConfiguration()
     current = files.get(root, settings)
     if current.getClass().getName() == _NAME:
-        return
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(current.getClass().getClassLoader())
-    compiler.cook(_SOURCE)
-    own = jvm.org.apache.hadoop.conf.Configuration(settings)
-    own.setClassLoader(compiler.getClassLoader())
-    own.set("fs.file.impl", _NAME)
+        return True
+    try:
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(current.getClass().getClassLoader())
+        compiler.cook(source)
+        own = jvm.org.apache.hadoop.conf.Configuration(settings)
+        own.setClassLoader(compiler.getClassLoader())
+        own.set("fs.file.impl", _NAME)
+        files.newInstance(root, own).close()
+    except Py4JError:  # no compiler in this Spark, or another Hadoop
+        return False
     current.close()  # leaves the cache: the next one asked for takes its place
     files.get(root, own)
+    return True

@@ -11,11 +11,14 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 import pyspark_spillway
 import spillway
+from spillway.hosts.spark.session.interpreter import use_installed_pyspark
 from spillway.hosts.spark.session.local_files import use_fast_local_files
+from spillway.hosts.spark.session.output import SparkOutput
 from spillway.hosts.spark.session.pools import task_slots
 
 # All cores of this machine; a task may fail three times, so a killed Python worker is survived.
@@ -41,6 +44,8 @@ LOCAL_PROFILE: Mapping[str, str] = {
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     # Over TCP a Python worker's answer waits for a delayed acknowledgement: 40 ms a task.
     "spark.python.unix.domain.socket.enabled": "true",
+    # A busy machine takes its time to connect; where Spark's limit is fixed, it is 10 s.
+    "spark.python.authenticate.socketTimeout": "120s",
     # The gate's heartbeats take the place of no-data batches.
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     # The same plan every batch: nothing to adapt, class names that hit the code cache, and no
@@ -64,23 +69,31 @@ def open_session(
     name: str = "spillway",
     *,
     use_profile: bool = True,
+    output: SparkOutput | None = None,
 ) -> SparkSession:
-    """A session on `master`. Settings in `config` win over the profile."""
+    """A session on `master`. Settings in `config` win over the profile.
+
+    With `output` all that Spark and its processes print goes there.
+    """
     chosen = master or DEFAULT_MASTER
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if is_local(chosen):
+        use_installed_pyspark()
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.master(chosen).appName(name)
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    is_ours = SparkSession.getActiveSession() is None and SparkContext._active_spark_context is None
     given = config or {}
     cores = (
         int(given["spark.default.parallelism"]) if "spark.default.parallelism" in given else None
     )
     base = profile(chosen, cores) if use_profile else {}
     settings = _compatible(base, given)
+    if output is not None:
+        output.launch({"spark.master": chosen, "spark.app.name": name, **settings})
+    builder = SparkSession.builder.master(chosen).appName(name)
     for key, value in settings.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
-    if os.name == "posix" and settings.get(_LOCAL_FILES) == LOCAL_PROFILE[_LOCAL_FILES]:
+    if is_ours and os.name == "posix" and settings.get(_LOCAL_FILES) == LOCAL_PROFILE[_LOCAL_FILES]:
         use_fast_local_files(session)
     if is_local(chosen):
         session.sparkContext.setLogLevel("ERROR")

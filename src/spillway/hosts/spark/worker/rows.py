@@ -29,14 +29,15 @@ from spillway.logs import catalog
 from spillway.ports import Log, Span
 
 ARRIVAL, WEIGHT, HEARTBEAT, VERSION = "_arrival", "_weight", "_heartbeat", "_version"
-PLACE, KEPT_FROM = "_place", "_kept_from"
-_OURS = {
+PLACE, GAP_UNTIL, KEPT_FROM = "_place", "_gap_until", "_kept_from"
+OURS = {
     ARRIVAL: TimestampType(),
     WEIGHT: DoubleType(),
     HEARTBEAT: BooleanType(),
     VERSION: LongType(),
     QUERIES: LongType(),
     PLACE: LongType(),
+    GAP_UNTIL: TimestampType(),
     KEPT_FROM: TimestampType(),
 }
 _LOOK_BACK = 100  # positions in which a heartbeat looks for the last tuple
@@ -45,25 +46,25 @@ _LOOK_BACK = 100  # positions in which a heartbeat looks for the last tuple
 def spark_schema(options: Mapping[str, str], gate: GateOptions) -> StructType | str:
     """The log's own columns, or those of option `schema`, followed by the gate's."""
     ours = [ARRIVAL] + [WEIGHT] * gate.weight + [HEARTBEAT] * bool(gate.heartbeat_column)
-    ours += [PLACE] * gate.place + [KEPT_FROM] * gate.kept_from
+    ours += [PLACE, GAP_UNTIL] * gate.place + [KEPT_FROM] * gate.kept_from
     ours += [VERSION] * bool(gate.instances) + [QUERIES] * bool(gate.masks or gate.split)
     if "schema" in options:
-        types = {name: kind.simpleString() for name, kind in _OURS.items()}
+        types = {name: kind.simpleString() for name, kind in OURS.items()}
         return ", ".join([options["schema"], *(f"{name} {types[name]}" for name in ours)])
     log = catalog.open_log(catalog.pinned(options, WallClock().now_s()), None)
     columns = from_arrow_schema(log.columns())
-    return StructType([*columns.fields, *(StructField(name, _OURS[name]) for name in ours)])
+    return StructType([*columns.fields, *(StructField(name, OURS[name]) for name in ours)])
 
 
 def log_columns(schema: StructType) -> pa.Schema:
     """The part of the query's schema that the log has to deliver."""
     for field in schema:
-        if field.name in _OURS and field.dataType != _OURS[field.name]:
+        if field.name in OURS and field.dataType != OURS[field.name]:
             raise SpillwayError(
                 f"column '{field.name}' is {field.dataType.simpleString()}: the gate gives it as"
-                f" {_OURS[field.name].simpleString()}"
+                f" {OURS[field.name].simpleString()}"
             )
-    theirs = StructType([field for field in schema if field.name not in _OURS])
+    theirs = StructType([field for field in schema if field.name not in OURS])
     columns: pa.Schema = to_arrow_schema(theirs, timezone="UTC")
     return columns
 
@@ -163,11 +164,20 @@ class Rows:
     def _shaped(
         self, batch: pa.RecordBatch, part: Slice, ours: Mapping[str, Any]
     ) -> pa.RecordBatch:
-        given = {WEIGHT: part.weight, VERSION: part.version, HEARTBEAT: False, KEPT_FROM: 0, **ours}
+        given = {
+            WEIGHT: part.weight,
+            VERSION: part.version,
+            HEARTBEAT: False,
+            KEPT_FROM: 0,
+            GAP_UNTIL: part.gap_until_us,
+            **ours,
+        }
         arrays = [self._column(batch, field, given) for field in self._schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _column(self, batch: pa.RecordBatch, field: pa.Field, ours: Mapping[str, Any]) -> Any:
+        if field.name in ours and ours[field.name] is None:
+            return pa.nulls(batch.num_rows, field.type)
         if field.name in ours:
             return pa.array(np.broadcast_to(ours[field.name], batch.num_rows), field.type)
         column = batch.column(field.name)

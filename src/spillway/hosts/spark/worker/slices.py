@@ -7,55 +7,60 @@ from pyspark.sql.datasource import InputPartition
 
 from spillway.gate.offsets import Offset
 from spillway.gate.rules import Rule, Stretch
-from spillway.gate.sampling import BLOCK
+from spillway.gate.sampling import BLOCK, PPM
 from spillway.gate.shedders.blocks import DATA_BLOCK
 
 _ROWS_WORTH_A_TASK = 5_000  # handing a task to a Python worker costs as much as some thousand rows
 
 
 class Slice(InputPartition):
-    """Some stretches of a batch, the rule that thins them, and the weight of each kept tuple."""
+    """Some stretches of a batch, the rule that thins them, and what its rows say beside values."""
 
     def __init__(
         self,
         stretches: tuple[Stretch, ...],
         rule: Rule,
         *,
-        weight: float = 1.0,
         version: int = 0,
         places: Mapping[int, int] | None = None,
         pinned: Mapping[str, str],
+        gap_until_us: int | None = None,
         beats_us: int | None = None,
     ) -> None:
         self.stretches = stretches
         self.rule = rule
-        self.weight = weight
         self.version = version  # of the instances that the rows may meet
         self.places = dict(places or {})  # by partition: a tuple's place minus its position
         self.pinned = dict(pinned)
+        self.gap_until_us = gap_until_us  # arrivals up to then may be missing
         self.beats_us = beats_us  # a heartbeat, and when it was planned
+
+    @property
+    def weight(self) -> float:
+        """Of each kept tuple; a shedder that looks at the data multiplies it by its own.
+
+        One over the share of positions that the rule keeps, and not the batch's tuples over the
+        kept ones: a small batch that keeps one more or less by rounding must not make them lighter
+        or heavier. What was never read is nobody's weight: it is a gap.
+        """
+        return 1.0 if self.rule.selection is not None else PPM / self.rule.keep_ppm
 
 
 def slices(offset: Offset, parallelism: int) -> list[Slice]:
-    """The batch in up to `parallelism` parts of about the same number of tuples.
-
-    The weight is what the batch consumed over what it kept, so weights add up to what was offered.
-    A shedder that looks at the data weighs by itself; what it never read is added to that.
-    """
+    """The batch in up to `parallelism` parts of about the same number of tuples."""
     kept = offset.kept_tuples()
     if kept == 0:
         return []
     tasks = max(1, min(parallelism, kept // _ROWS_WORTH_A_TASK))
     by_data = offset.rule.selection is not None
-    weight = offset.offered_tuples / (offset.scanned_tuples if by_data else kept)
     return [
         Slice(
             stretches,
             offset.rule,
-            weight=weight,
             version=offset.instances,
             places=_places(offset),
             pinned=offset.pinned,
+            gap_until_us=None if offset.gap is None else offset.gap.until_us,
         )
         for stretches in _portions(offset.stretches, tasks, DATA_BLOCK if by_data else BLOCK)
     ]

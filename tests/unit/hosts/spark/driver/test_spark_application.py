@@ -14,7 +14,7 @@ from spillway.errors import SpillwayError
 from spillway.flow.flow import Flow
 from spillway.hosts.spark.driver.application import Application
 from spillway.hosts.spark.driver.channel import request_change
-from spillway.hosts.spark.driver.folder import Folder
+from spillway.hosts.spark.files import Folder
 from spillway.hosts.spark.session.pools import session_for, task_slots
 from spillway.journal.files import read_journal
 from spillway.model import (

@@ -1,5 +1,5 @@
 from spillway.classes.balance import QueryLoad
-from spillway.hosts.spark.driver.conditions import NO_DATA, QUIET, condition_of
+from spillway.hosts.spark.driver.supervision import NO_DATA, QUIET, condition_of
 from spillway.model import Target
 
 TARGET = Target.parse("p99 300ms")
@@ -26,3 +26,13 @@ def test_an_impossible_target_is_named_with_what_a_batch_takes() -> None:
 
 def test_nothing_is_said_when_all_is_as_usual() -> None:
     assert condition_of(TARGET, [query(0.1)], 0.5) is None
+
+
+def test_no_tuple_is_called_missing_before_the_gates_were_asked_or_while_tuples_wait() -> None:
+    assert condition_of(TARGET, [], None, waiting_tuples=None) is None
+    assert condition_of(TARGET, [], None, waiting_tuples=117_000_000) is None
+    assert condition_of(TARGET, [], None, waiting_tuples=0, busy=True) is None
+
+
+def test_a_class_whose_batch_takes_long_is_not_called_quiet() -> None:
+    assert condition_of(TARGET, [query(0.1)], 60.0, waiting_tuples=0, busy=True) is None

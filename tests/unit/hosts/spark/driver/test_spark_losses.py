@@ -1,13 +1,12 @@
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 from spillway.gate.offsets import Offset, Totals, encode
 from spillway.gate.rules import Rule
-from spillway.hosts.spark.driver.conditions import Losses, LossWatch
 from spillway.hosts.spark.driver.progress import BatchProgress
-from spillway.logs.dead_letters import DeadLetters
+from spillway.hosts.spark.driver.supervision import Losses, LossWatch
+from spillway.logs.dead_letters import DeadLetters, Found, place_of
+from spillway.logs.intervals import interval
 
 OFFSET = Offset(
     gate="q/s",
@@ -39,7 +38,10 @@ def test_what_was_lost_is_said_when_it_changes_and_only_then(tmp_path: Path) -> 
     assert list(watch.changed(progress(lost=0))) == []
     assert list(watch.changed(progress(lost=7))) == [("q/s", Losses(dropped_tuples=7))]
     assert list(watch.changed(progress(lost=7))) == []
-    letters = DeadLetters(directory=str(tmp_path / "letters"))
-    letters.record(0, np.array([4, 5]), lost=np.array([9]))
+    another_life = DeadLetters(directory=place_of(tmp_path / "letters", "q/s", 0))
+    another_life.record(0, malformed=Found(positions=interval(0, 50)))
+    letters = DeadLetters(directory=place_of(tmp_path / "letters", "q/s", OFFSET.began_us))
+    bad, gone = Found(positions=interval(4, 6)), Found(positions=interval(9, 10))
+    letters.record(0, malformed=bad, lost=gone)
     [(_, found)] = watch.changed(progress(lost=7))
     assert found == Losses(malformed_tuples=2, dropped_tuples=7, vanished_tuples=1)

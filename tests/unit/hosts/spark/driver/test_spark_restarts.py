@@ -3,7 +3,7 @@
 import pytest
 
 from spillway.errors import SpillwayError
-from spillway.hosts.spark.driver.restarts import WAITS_S, WINDOW_S, Restarts, cause_of, is_ours
+from spillway.hosts.spark.driver.supervision import WAITS_S, WINDOW_S, Restarts, cause_of, is_ours
 
 SPARK = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Error
 Traceback (most recent call last):

@@ -6,29 +6,52 @@ import pytest
 from spillway.clock import ManualClock
 from spillway.errors import SpillwayError
 from spillway.gate.options import GateOptions
-from spillway.hosts.spark.planner.batch_time import TriggerWatch, committed_s
+from spillway.hosts.spark.planner.around import TriggerWatch, committed_s
 from spillway.testing import ToyLog, ToySpark, toy_planner
 
 
-def test_an_interval_that_nobody_mentioned_is_noticed() -> None:
-    watch = TriggerWatch()
-    for tick in range(9):
+def test_an_interval_that_nobody_mentioned_is_said_once_and_ends_nothing() -> None:
+    said: list[str] = []
+    watch = TriggerWatch(said.append)
+    for tick in range(30):
         watch.asked(100.0 + 2.0 * tick + 0.01)
-    with pytest.raises(SpillwayError, match="options 'trigger'"):
-        watch.asked(118.01)
+    [line] = said
+    assert "options 'trigger'" in line
+
+
+def test_behind_an_interval_only_a_batch_that_overran_it_shows_its_end() -> None:
+    watch = TriggerWatch(lambda said: None)
+    assert [watch.asked(100.0 + 2.0 * tick) for tick in range(10)] == [True] * 9 + [False]
+    assert not watch.asked(120.01)
+    assert watch.asked(123.2)  # at once, after a batch of 3.2 s
+
+
+def test_behind_an_interval_nothing_is_learned_from_a_batch_that_ended_unseen(
+    clock: ManualClock, log: ToyLog, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spark = ToySpark(toy_planner(clock), clock)
+    learned = []
+    for _ in range(20):
+        spark.batch()
+        clock.set((clock.now_s() // 2.0 + 1.0) * 2.0)
+        learned.append(spark.logged[-1].get("learned"))
+    assert learned[-1] == learned[-5]
+    assert capsys.readouterr().err.count("trigger interval") == 1
 
 
 def test_batches_without_an_interval_raise_no_suspicion() -> None:
-    watch = TriggerWatch()
+    said: list[str] = []
+    watch = TriggerWatch(said.append)
     watch.asked(100.3)
-    for tick in range(50):
-        watch.asked(101.0 + tick)
+    assert all(watch.asked(101.0 + tick) for tick in range(50))
+    assert not said
 
 
 def test_many_batches_within_one_tick_raise_no_suspicion() -> None:
-    watch = TriggerWatch()
-    for batch in range(20):
-        watch.asked(100.0 + 0.001 * batch)
+    said: list[str] = []
+    watch = TriggerWatch(said.append)
+    assert all(watch.asked(100.0 + 0.001 * batch) for batch in range(20))
+    assert not said
 
 
 def test_with_an_interval_the_end_of_a_batch_is_its_commit(

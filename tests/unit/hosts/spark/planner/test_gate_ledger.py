@@ -9,18 +9,17 @@ from typer.testing import CliRunner
 from spillway.cli.app import app
 from spillway.clock import ManualClock
 from spillway.errors import SpillwayError
-from spillway.gate.ledger import audit, disagreements, lives, shed_positions
+from spillway.gate.ledger import audit, lives, shed_positions
 from spillway.gate.offsets import Offset, decode, encode
-from spillway.hosts.spark.ledger_files import audits, read_ledger
-from spillway.hosts.spark.planner import archive
-from spillway.hosts.spark.planner.archive import Archive
+from spillway.hosts.spark import files
+from spillway.hosts.spark.files import Archive, audits, read_ledger
 from spillway.testing import ToyLog, ToySpark, toy_planner
 
 
 @pytest.fixture
 def chain(log: ToyLog, clock: ManualClock) -> list[Offset]:
     log.rate_per_s, log.partitions = 30_000.0, 2
-    spark = ToySpark(toy_planner(clock), clock)
+    spark = ToySpark(toy_planner(clock, manager="fixed", **{"manager.keep_fraction": "0.5"}), clock)
     spark.batches(12)
     return [decode(value) for value in spark.logged]
 
@@ -71,9 +70,14 @@ def test_a_total_that_falls_is_noticed(chain: list[Offset], what: str) -> None:
     assert any(f"batch 6: {what} falls from 1000000000" in problem for problem in problems)
 
 
-def test_a_line_that_is_not_what_spark_logged_is_noticed(chain: list[Offset]) -> None:
+def test_a_line_that_is_not_what_spark_logged_is_noticed(
+    tmp_path: Path, chain: list[Offset]
+) -> None:
     other = replace(chain[3], planned_us=chain[3].planned_us + 1)
-    assert disagreements(chain, [other]) == ("batch 3: the ledger and Spark's offset log differ",)
+    write(tmp_path / "ledger", [*chain[:3], other, *chain[4:]])
+    folder = checkpoint(tmp_path / "checkpoint", chain, completed=12)
+    [result] = audits(tmp_path / "ledger", folder)
+    assert result.problems == ("batch 3: the ledger and Spark's offset log differ",)
 
 
 def test_two_lives_of_one_name_are_audited_apart(chain: list[Offset]) -> None:
@@ -116,7 +120,7 @@ def test_a_long_ledger_is_not_read_from_its_start(
     tmp_path: Path, chain: list[Offset], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every batch once, whether the gate's last line is in the tail or far before it."""
-    monkeypatch.setattr(archive, "_TAIL_BYTES", 2500)  # about two lines
+    monkeypatch.setattr(files, "_TAIL_BYTES", 2500)  # about two lines
     path = tmp_path / "ledger.jsonl"
     other = [replace(offset, gate="another") for offset in chain]
     write(path, [*chain[:6], *other])

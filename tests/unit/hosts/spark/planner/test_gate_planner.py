@@ -9,7 +9,7 @@ from spillway.errors import SpillwayError
 from spillway.gate.ledger import audit
 from spillway.gate.offsets import SENTINEL, Offset, decode
 from spillway.gate.options import GateOptions
-from spillway.hosts.spark.ledger_files import audits
+from spillway.hosts.spark.files import audits
 from spillway.hosts.spark.planner.around import Around
 from spillway.hosts.spark.planner.planner import Planner
 from spillway.model import Order, Report
@@ -134,7 +134,8 @@ def test_a_clock_that_jumps_ahead_keeps_the_account(spark: ToySpark, log: ToyLog
     assert audit([decode(value) for value in spark.logged]).exact
 
 
-def test_what_the_log_dropped_is_counted_as_lost(spark: ToySpark, log: ToyLog) -> None:
+def test_what_the_log_dropped_is_counted_as_lost(log: ToyLog, clock: ManualClock) -> None:
+    spark = ToySpark(toy_planner(clock, failOnDataLoss="false"), clock)
     spark.batches(5)
     ended = decode(spark.logged[-1]).stretches[0].stop
     spark.clock.advance(2.0)
@@ -146,8 +147,9 @@ def test_what_the_log_dropped_is_counted_as_lost(spark: ToySpark, log: ToyLog) -
     assert audit([decode(value) for value in spark.logged]).exact
 
 
-def test_lost_tuples_stop_the_query_that_asks_for_it(log: ToyLog, clock: ManualClock) -> None:
-    spark = ToySpark(toy_planner(clock, failOnDataLoss="true"), clock)
+def test_lost_tuples_stop_the_query_unless_it_is_to_count_them(
+    spark: ToySpark, log: ToyLog, clock: ManualClock
+) -> None:
     spark.batches(3)
     clock.advance(2.0)
     log.first = 10**6
@@ -199,9 +201,10 @@ def test_a_dry_run_decides_and_drops_nothing(log: ToyLog, clock: ManualClock) ->
 
 
 def test_a_dry_run_counts_what_would_have_been_skipped(log: ToyLog, clock: ManualClock) -> None:
-    log.rate_per_s = 50_000.0
-    spark = ToySpark(toy_planner(clock, dry_run="true", policy="fresh"), clock)
-    fresh = [b for b in spark.batches(12) if b.rule.reason.startswith("freshest first")]
+    log.rate_per_s = 12_000.0
+    planner = toy_planner(clock, dry_run="true", policy="fresh", backlog="cut")
+    spark = ToySpark(planner, clock)
+    fresh = [b for b in spark.batches(40) if b.rule.reason.startswith("freshest first")]
     cut = [b for b in fresh if ";" not in b.rule.reason]  # not bounded besides
     assert cut[-1].totals.shed == 0
     assert any(10_000 < batch.rule.would_keep_ppm < 990_000 for batch in cut)
@@ -303,7 +306,7 @@ def test_every_finished_batch_is_in_the_ledger_once(
 def test_a_stream_may_start_where_sparks_own_source_ended(log: ToyLog, clock: ManualClock) -> None:
     clock.advance(10.0)
     log.partitions = 3
-    starts = '{"clicks": {"0": 17, "1": -1}}'
+    starts = '{"clicks": {"0": 17, "1": -1, "2": -2}}'
     batch = decode(toy_planner(clock, startingOffsets=starts).latest(dict(SENTINEL)))
     assert [s.stop for s in batch.stretches] == [17, 10_000, 0]
 
@@ -319,6 +322,12 @@ def test_a_start_that_makes_no_sense_is_refused(log: ToyLog, clock: ManualClock,
     [
         ('{"clicks": {"0": 20000}}', "position 20000 of partition 0, which ends at 10000"),
         ('{"views": {"0": 17}}', "is of topic 'views', but option 'topic' is 'clicks'"),
+        ('{"clicks": {"0": 17, "3": 5}}', "names partition 3, but the log has only 0: leave it"),
+        ('{"clicks": {"-1": 17}}', "names partition -1, but the log has only 0"),
+        ('{"clicks": {"0": -3}}', "has -3 for partition 0: it must be an offset of at least 0, -1"),
+        ('{"clicks": {"0": 1.5}}', "has 1.5 for partition 0"),
+        ('{"clicks": {"0": true}}', "has true for partition 0"),
+        ('{"clicks": {"0": "17"}}', 'has "17" for partition 0'),
     ],
 )
 def test_a_start_in_another_log_is_refused(

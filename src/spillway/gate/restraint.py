@@ -1,0 +1,164 @@
+"""When a load manager's decision gives way to the data: nothing is shed without need.
+
+The class is within its share (the driver says so); or nothing shows that something has to go, and
+what waits is worked off, late and whole. A target that cannot hold whatever is shed is missed, and
+the reason says what is in the way.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from spillway.gate.evidence import Evidence, Room
+from spillway.gate.measuring import Standing
+from spillway.gate.options import GateOptions
+from spillway.gate.shed_limit import ShedAccount
+from spillway.model import (
+    ADMIT_ALL,
+    Backlog,
+    BatchRecord,
+    Decision,
+    KeepFraction,
+    Measurement,
+    Order,
+    Prices,
+)
+from spillway.ports import Cadence, LoadManager
+
+# A spared query keeps tuples that come late because others are in its way. After downtime its
+# backlog is older than that: then it cuts what is stale, once, as any gate does.
+HOPELESS_TARGETS = 5.0
+_BEHIND = 2.0  # batches as long as the target allows: a backlog that spans more is being caught up
+_PROBE_EVERY = 6  # batches
+_PROBE_IN_DOUBT = 2
+_PROBE_TUPLES = 200  # at least: fewer cost nothing
+_PROBE_SHARE = 0.5  # of the target: what a probed batch and the next may take of it
+
+
+@dataclass(frozen=True, kw_only=True)
+class CatchUp:
+    """What waited before the gate could serve it."""
+
+    behind_s: float
+    done_s: float | None  # until it is worked off; None: not known yet
+    most_tuples: int | None  # that can be worked off within `catch_up_within`; None: all of them
+
+    def __str__(self) -> str:
+        done = "" if self.done_s is None else f", done in about {self.done_s:.0f} s"
+        return f"catching up: {self.behind_s:.0f} s behind{done}"
+
+
+class Restraint:
+    """Told where the query stands; decides in a law's place while nothing has to go."""
+
+    cadence: ClassVar[Cadence] = "batch"
+    adapts: ClassVar[bool] = True
+
+    def __init__(self, options: GateOptions, *, adapts: bool) -> None:
+        self._options, self._adapts = options, adapts
+        self._evidence = Evidence()
+        self._since_probe = 0
+        self._backlog = Backlog()  # as it was looked at last
+        self.catch_up: CatchUp | None = None  # under way
+        self.must_go = False  # whether something has to go
+        self._account = ShedAccount(options.max_shed) if options.max_shed else None
+        self.least_share = 0.0  # of what waits, that must be kept whatever the delay
+
+    def ended(self, batch: BatchRecord) -> None:
+        self._evidence.ended(batch)
+        self._since_probe += 1
+
+    def look(self, now: Standing, prices: Prices | None) -> bool:
+        """At every plan, before a decision. Whether it now shows that something has to go."""
+        before, self._backlog = self.must_go, now.backlog
+        self._evidence.look(now, Room.of(now.target, now.turn), prices)
+        self.catch_up = self._caught_up(now)
+        self.must_go = self._evidence.overloaded
+        if self._options.backlog == "cut" and self.catch_up is not None:
+            self.must_go, self.catch_up = True, None
+        if self._account is not None:
+            self.least_share = self._account.least_share(now)
+        return self.must_go and not before
+
+    def lets(self, law: LoadManager) -> bool:
+        """Whether a law does what it says: nothing holds back one that does not answer to load."""
+        return self.must_go or not law.adapts
+
+    def decider(self, law: LoadManager) -> LoadManager:
+        """A law that steers by what it did before is asked only when something has to go: it would
+        take what nobody shed for an error of its own."""
+        return law if law.cadence == "batch" or self.lets(law) else self
+
+    def rest(self) -> None:
+        """Nothing waits: an overload is over."""
+        self.must_go, self.catch_up = False, None
+        self._evidence.rest()
+
+    def decide(self, measurement: Measurement) -> Decision:
+        return Decision(action=ADMIT_ALL, reason=self._why_all())
+
+    def overruled(self, decision: Decision, order: Order) -> Decision:
+        backlog = self._backlog
+        if not self._adapts or _keeps(decision, backlog):
+            return decision
+        if order.spared and backlog.oldest_age_s <= HOPELESS_TARGETS * order.target.delay_s:
+            reason = "the class's load is within its share"
+            return replace(decision, action=ADMIT_ALL, reason=reason)
+        if self.must_go:
+            return self._limited(decision)
+        return replace(decision, action=ADMIT_ALL, reason=self._why_all())
+
+    def _why_all(self) -> str:
+        said = [str(self.catch_up)] if self.catch_up else []
+        if self._evidence.unreachable:
+            said.append(self._evidence.unreachable)
+        return "; ".join(said) or "nothing shows that something has to go"
+
+    def _limited(self, decision: Decision) -> Decision:
+        if self._account is None or self.least_share == 0.0:
+            return decision
+        reason = f"{decision.reason}; max_shed {self._account.limit.text}: the delay gives way"
+        return replace(decision, reason=reason)
+
+    def probes(self, now: Standing, decision: Decision) -> bool:
+        """Whether this batch is half as large as it could be, so that two sizes can be compared.
+
+        It is where that delays nobody beyond half of the target, or where all depends on it.
+        """
+        evidence, backlog = self._evidence, now.backlog
+        if backlog.pending_tuples < _PROBE_TUPLES or self._options.joint:
+            return False
+        if evidence.overloaded or not (self._adapts and _keeps(decision, backlog)):
+            return False
+        takes_s = backlog.oldest_age_s + 3.0 * evidence.last_s
+        idle = takes_s <= _PROBE_SHARE * now.target.delay_s
+        if self._since_probe < (_PROBE_EVERY if idle else _PROBE_IN_DOUBT):
+            return False
+        if not idle and not evidence.doubtful:
+            return False
+        self._since_probe = 0
+        return True
+
+    def _caught_up(self, now: Standing) -> CatchUp | None:
+        evidence, waiting = self._evidence, now.backlog.pending_tuples
+        if evidence.overloaded or not _behind(now):
+            return None
+        within_s, most_per_s = self._options.catch_up_within_s, evidence.most_per_s
+        spare_per_s, done_s, most = most_per_s - evidence.rate_per_s, None, None
+        if 0.0 < spare_per_s < math.inf:
+            done_s = waiting / spare_per_s
+            most = round(spare_per_s * within_s)
+        elif spare_per_s <= 0.0:  # it never ends: the oldest wait for so long and no longer
+            most = round(most_per_s * within_s)
+        return CatchUp(behind_s=now.backlog.oldest_age_s, done_s=done_s, most_tuples=most)
+
+
+def _keeps(decision: Decision, backlog: Backlog) -> bool:
+    action = decision.action
+    if isinstance(action, KeepFraction):
+        return action.fraction >= 1.0
+    return action.tuples >= backlog.pending_tuples
+
+
+def _behind(now: Standing) -> bool:
+    return now.backlog.oldest_age_s > _BEHIND * Room.of(now.target, now.turn).interval_s
