@@ -30,12 +30,23 @@ def test_under_overload_the_sink_holds_what_the_ledger_says(
     options = {"rate": "400000", "partitions": "2", "weight": "true", **THIRD}
     frame = gate(spark, place, **options)
     query = to_files(frame, place)
-    wait_until(lambda: batches_done(query) >= 12)
+    wait_until(lambda: batches_done(query) >= 12 and _arrived_s(place) >= 6.0)
     query.stop()
     result = place.require_exact()
     assert result.totals.shed > 0
     _require_weights_of_their_own_time(spark, place)
     assert sum(batch.unread_tuples for batch in place.chain()) == 0
+
+
+def _arrived_s(place: Place) -> float:
+    """The time from the first tuple to the last that batches hold."""
+    times_us = [
+        time_us
+        for batch in place.chain()
+        if batch.arrived is not None
+        for time_us in (batch.arrived.first_us, batch.planned_us)
+    ]
+    return (max(times_us) - min(times_us)) / 1e6 if times_us else 0.0
 
 
 def _require_weights_of_their_own_time(spark: SparkSession, place: Place) -> None:

@@ -56,5 +56,7 @@ def test_every_second_batch_is_a_probe_and_the_gate_never_notices(
     # Time stood still: the gate was offered what arrived in its own time, not in the probes'.
     offered = gates[-1].totals.offered - gates[0].totals.offered
     own_s = (gates[-1].planned_us - gates[0].planned_us) / 1e6
-    assert offered == pytest.approx(20_000 * own_s, rel=0.02)
-    assert ends[-1]["stopped_us"] > 0
+    stopped_s = ends[-1]["stopped_us"] / 1e6
+    assert stopped_s > 0.0
+    # The log is looked at somewhat before a batch is planned: a busy machine makes that longer.
+    assert offered == pytest.approx(20_000 * own_s, abs=20_000 * max(0.05, 0.25 * stopped_s))
