@@ -83,6 +83,8 @@ def lines_in(file: BinaryIO, longest_bytes: int = -1) -> Iterator[bytes]:
             yield line[:-1]
         elif 0 <= longest_bytes <= len(line):
             raise ValueError(f"longer than {longest_bytes} bytes")
+        else:  # torn, or still being written: the rest of it is no line
+            return
 
 
 class WaitingLines:

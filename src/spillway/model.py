@@ -93,6 +93,7 @@ class BatchRecord:
     scanned_tuples: int  # kept and shed
     duration_s: float
     ended_s: float
+    whole: bool | None = None  # nothing was to be left out; None: as the counts say
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

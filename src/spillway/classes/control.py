@@ -119,7 +119,11 @@ class ClassControl:
         self._output_rate.pop(query, None)
 
     def loads(self, name: str, now_s: float) -> Mapping[str, QueryLoad]:
-        return self.accounts.loads(name, now_s, self.turns.is_running)
+        return self.accounts.loads(name, now_s, self._is_busy)
+
+    def _is_busy(self, query: str) -> bool:
+        """It runs, or waits for its turn: that it says nothing meanwhile does not mean silence."""
+        return self.turns.is_running(query) or self.turns.is_asking(query)
 
     # -- every period
 

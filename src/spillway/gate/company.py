@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from spillway.gate.arrivals import Arrivals
 from spillway.gate.delays import delays_of
 from spillway.gate.offsets import Arrived, Offset
+from spillway.gate.sampling import PPM
 from spillway.model import BatchRecord, Delays
 from spillway.ports import ArrivalCurve, Span
 
@@ -19,6 +20,7 @@ class Part:
     delivered_tuples: int = 0  # as they are
     planned_us: int = 0
     arrived: Arrived | None = None  # None: no tuples
+    whole: bool = True  # nothing was to be left out: what a log has lost is nobody's decision
 
     @classmethod
     def of(cls, batch: Offset, *, cost_tuples: int) -> "Part":
@@ -28,6 +30,7 @@ class Part:
             delivered_tuples=batch.kept_tuples(),
             planned_us=batch.planned_us,
             arrived=batch.arrived,
+            whole=batch.rule.keep_ppm == PPM and batch.unread_tuples == 0,
         )
 
     def delays(self, ended_s: float) -> Delays:
@@ -45,6 +48,7 @@ def record_of(parts: Sequence[Part], duration_s: float, ended_s: float) -> Batch
         scanned_tuples=sum(part.scanned_tuples for part in parts),
         duration_s=duration_s,
         ended_s=ended_s,
+        whole=all(part.whole for part in parts),
     )
 
 

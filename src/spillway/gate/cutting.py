@@ -118,7 +118,9 @@ class Terms:
         if isinstance(action, KeepFraction):
             share = action.fraction if self.entry is None else self.entry.of(everything)
             return share * waiting, max(share, min_keep)
-        return action.tuples, 1.0 if action.tuples >= waiting else min_keep
+        most = self.options.max_batch if not self.restrained else None
+        fits = action.tuples >= waiting and (most is None or waiting <= most)
+        return action.tuples, 1.0 if fits else min_keep
 
     def _cuts_oldest(self, kept: float, arrivals: Arrivals) -> bool:
         """Whether something is shed anyway and the oldest is what goes.

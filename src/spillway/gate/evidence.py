@@ -11,47 +11,43 @@ machine, is as long without its tuples: dropping them would be pure loss.
 
 import math
 from collections import deque
-from dataclasses import dataclass
 
 from spillway.gate.measuring import Standing
 from spillway.gate.plausible import Plausible, Seen
-from spillway.model import BatchRecord, Prices, Target
+from spillway.gate.room import LONG, Room
+from spillway.model import BatchRecord, Prices
 
 _FEWEST = 6  # batches that show anything
 _WHOLE_SHARE = 0.98  # kept of what was scanned: a batch that shed next to nothing
 _SUSPECT = 0.8  # of the time that a batch may take: shorter ones are no reason to look closer
 _WORTH = 0.2  # of that time: where tuples take less, dropping them buys nothing
-_LONG = 5.0  # fixed prices: of such batches little is lost to them
-_WHOLE = 3  # batches in a row that kept everything in time: no overload
+_WHOLE = 10  # batches in a row that kept everything in time: no overload
 _FITS = 0.95  # of the time: what is thought to take less than this is no overload
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Room:
-    """What a target and a turn leave: batches every `interval_s` that take `length_s`."""
-
-    interval_s: float
-    length_s: float
-
-    @classmethod
-    def of(cls, target: Target, turn: float) -> "Room":
-        interval_s = target.delay_s / (target.age_share + turn)
-        return cls(interval_s=interval_s, length_s=turn * interval_s)
+_LASTS = 5  # intervals: a rise that is shorter does not end a catch-up
+_PERSISTS = 20  # batches that would be too long by the best guess, more than would not
+_WARM_S = 60.0  # of a run: a JVM is warm by then
+_CERTAIN = 2.0  # standard deviations, of the fixed price that an overload is judged by
 
 
 class Evidence:
-    """Told where the query stands at every plan, and what its batches took."""
+    """Told where the query stands at every plan, and what its batches took.
 
-    def __init__(self) -> None:
+    What arrived at once is no load: the rate has to be too high for longer than the time over which
+    it is measured. While what waited before is caught up it has to last longer still.
+    """
+
+    def __init__(self, max_batch: int | None = None) -> None:
         self.overloaded = False
         self.doubtful = False  # only batches of another size can show whether shedding would help
-        self.unreachable = ""  # why the target cannot hold, whatever is shed
-        self.most_per_s = math.inf  # what can be carried at most, in batches as long as allowed
-        self.rate_per_s = 0.0  # what arrives, over the time of about one batch
+        self.fixed_s = 0.0  # what a batch certainly takes without a tuple
+        self.most_per_s = math.inf  # batch time carries at most, in batches as long as allowed
+        self._max_batch = math.inf if max_batch is None else max_batch
         self._offered: deque[tuple[float, int]] = deque()
         self._seen = Seen()  # batches that shed nothing
         self._ended: BatchRecord | None = None  # since the last look
         self._whole = 0  # batches in a row that kept everything in time
+        self._since_s: float | None = None  # it has looked like an overload
+        self._too_long = 0  # batches by the best guess, less those that were not
 
     @property
     def last_s(self) -> float:
@@ -66,65 +62,119 @@ class Evidence:
 
     def rest(self) -> None:
         """Nothing waits: what was shown is over."""
-        self.overloaded = False
+        self.overloaded, self._since_s = False, None
 
-    def look(self, now: Standing, room: Room, prices: Prices | None) -> None:
-        """At every plan."""
-        self._measure_rate(now.now_s, now.offered_tuples, room)
+    def look(
+        self, now: Standing, room: Room, prices: Prices | None, behind_since_s: float | None = None
+    ) -> None:
+        """At every plan. Something has been caught up for as long as `behind_since_s`."""
+        self._remember(now, room)
+        rate_per_s = self._rate_per_s(now.now_s, room, behind_since_s)
         batch, self._ended = self._ended, None
         if self.overloaded:
-            self._disprove(batch, room, prices)
+            self._disprove(batch, room, prices, rate_per_s)
         elif batch is not None and len(self._seen) >= _FEWEST:
-            self._prove(room, prices)
+            if not self._seems(room, prices, rate_per_s):
+                self._since_s = None
+            elif self._since_s is None or now.now_s < self._since_s:
+                self._since_s = now.now_s
+            elif now.now_s - self._since_s >= room.interval_s:
+                self.overloaded, self._whole, self._since_s = True, 0, None
 
-    def _measure_rate(self, now_s: float, offered_tuples: int, room: Room) -> None:
+    def _remember(self, now: Standing, room: Room) -> None:
         seen = self._offered
-        if seen and now_s <= seen[-1][0]:  # the clock was set back
+        if seen and now.now_s <= seen[-1][0]:  # the clock was set back
             seen.clear()
-        seen.append((now_s, offered_tuples))
-        while len(seen) > 2 and now_s - seen[1][0] >= room.interval_s:
+        seen.append((now.now_s, now.offered_tuples))
+        while len(seen) > 2 and now.now_s - seen[1][0] >= _LASTS * room.interval_s:
             seen.popleft()
-        if len(seen) > 1:
-            self.rate_per_s = (offered_tuples - seen[0][1]) / (now_s - seen[0][0])
 
-    def _prove(self, room: Room, prices: Prices | None) -> None:
-        wanted = self.rate_per_s * room.interval_s  # what one batch would hold
-        expected_s = prices.pace * prices.duration_s(wanted, wanted) if prices else math.inf
-        if max(expected_s, self.last_s) < _SUSPECT * room.length_s:
-            self.doubtful, self.unreachable, self.most_per_s = False, "", math.inf
-            return
+    def _rate_per_s(self, now_s: float, room: Room, behind_since_s: float | None) -> float:
+        """Over about one interval; in a catch-up the least of that and of all of it, or of the last
+        intervals."""
+        rate_per_s = self._since(now_s - room.interval_s)
+        if behind_since_s is None:
+            return rate_per_s
+        from_s = max(behind_since_s, now_s - _LASTS * room.interval_s)
+        return min(rate_per_s, self._since(from_s)) if now_s - from_s > room.interval_s else 0.0
+
+    def _since(self, from_s: float) -> float:
+        """From the last look before that time on, or from the first one."""
+        seen = self._offered
+        if len(seen) < 2:
+            return 0.0
+        before = [at for at in seen if at[0] <= from_s] or [seen[0]]
+        (begun_s, begun), (ended_s, ended) = min(before[-1], seen[-2]), seen[-1]
+        return (ended - begun) / (ended_s - begun_s)
+
+    def _seems(self, room: Room, prices: Prices | None, rate_per_s: float) -> bool:
+        """Whether all that the batches leave open says overload, and that shedding would help."""
+        wanted = rate_per_s * room.interval_s  # what one batch would hold
+        if max(self._expected_s(wanted, prices), self.last_s) < _SUSPECT * room.length_s:
+            self.doubtful, self.most_per_s = False, math.inf
+            self.fixed_s = min(self.fixed_s, self.last_s)
+            return False
         plausible = Plausible.of(self._seen)
-        fixed_s = plausible.least_fixed_s
-        self.most_per_s = plausible.most_per_s(max(room.length_s, _LONG * fixed_s))
-        self.unreachable = _why_not(fixed_s, room)
-        takes_s, tuples_s = plausible.least_s(wanted), plausible.least_tuples_s(wanted)
-        self.doubtful = takes_s > room.length_s and tuples_s < _WORTH * room.length_s
+        asked, fixed_s = room, plausible.least_fixed_s
+        self.fixed_s = fixed_s
+        if plausible.most_fixed_s >= room.length_s:
+            # Perhaps no shedding holds the target: what counts is what cannot be carried at all.
+            room = room.widened(plausible.most_fixed_s)
+            wanted = rate_per_s * room.interval_s
+        self.most_per_s = self._carried_per_s(plausible, room)
+        most, batches = min(wanted, self._max_batch), max(1.0, wanted / self._max_batch)
+        takes_s = batches * plausible.least_s(most)
+        tuples_s = plausible.least_tuples_s(wanted) + (batches - 1.0) * fixed_s
+        expected_s = self._expected_s(wanted, prices)
+        worth_s = _WORTH * room.length_s
+        unclear = room is not asked or tuples_s < worth_s
+        too_long = max(takes_s, expected_s) > room.length_s or self.last_s > asked.length_s
+        self.doubtful = unclear and too_long and fixed_s < asked.length_s
         if prices is not None:  # the split that was learned before others took the machine
-            tuples_s = min(tuples_s, prices.pace * prices.kept_s * wanted)
-        if takes_s > room.length_s and tuples_s >= _WORTH * room.length_s and not self.unreachable:
-            self.overloaded, self._whole = True, 0
+            kept_s = prices.pace * prices.kept_s * wanted
+            tuples_s = min(tuples_s, kept_s + (batches - 1.0) * fixed_s)
+        certain = takes_s > room.length_s or self._persists(room, expected_s)
+        return certain and tuples_s >= worth_s
 
-    def _disprove(self, batch: BatchRecord | None, room: Room, prices: Prices | None) -> None:
-        """Over when all that arrives seems to fit, or all of it did for some time."""
+    def _carried_per_s(self, plausible: Plausible, room: Room) -> float:
+        """At most, by batch time."""
+        most_per_s = plausible.most_per_s(max(room.length_s, LONG * plausible.least_fixed_s))
+        if math.isinf(self._max_batch):
+            return most_per_s
+        largest_s = plausible.least_s(self._max_batch)
+        return min(most_per_s, self._max_batch / max(largest_s, 1e-6))
+
+    def _persists(self, room: Room, expected_s: float) -> bool:
+        """A little too much for minutes: less than any single batch could show."""
+        step = 1 if expected_s > room.length_s and self._seen.lasts_s >= _WARM_S else -1
+        self._too_long = min(max(0, self._too_long + step), _PERSISTS)
+        return self._too_long == _PERSISTS
+
+    def _expected_s(self, wanted: float, prices: Prices | None) -> float:
+        if prices is None:
+            return math.inf
+        most, batches = min(wanted, self._max_batch), max(1.0, wanted / self._max_batch)
+        return batches * prices.pace * prices.duration_s(most, most)
+
+    def _disprove(
+        self, batch: BatchRecord | None, room: Room, prices: Prices | None, rate_per_s: float
+    ) -> None:
+        """Over when all that arrives seems to fit, or hardly not and all of it did for some time.
+
+        Batches that shed differ in what they keep, so now the learned fixed price can be trusted.
+        """
+        if prices is not None:
+            doubt_s = _CERTAIN * math.sqrt(max(0.0, prices.doubts[0]))
+            self.fixed_s = prices.pace * max(0.0, prices.fixed_s - doubt_s)
+        expected_s = self._expected_s(rate_per_s * room.interval_s, prices)
         if batch is not None:
-            whole = _is_whole(batch) and batch.duration_s <= room.length_s
-            self._whole = self._whole + 1 if whole else 0
-        wanted = self.rate_per_s * room.interval_s
-        fits = prices is not None and (
-            prices.pace * prices.duration_s(wanted, wanted) < _FITS * room.length_s
-        )
-        if fits or self._whole >= _WHOLE:
+            in_time = batch.duration_s <= room.length_s and expected_s < room.length_s
+            self._whole = self._whole + 1 if in_time and _is_whole(batch) else 0
+        if expected_s < _FITS * room.length_s or self._whole >= _WHOLE:
             self.rest()
 
 
 def _is_whole(batch: BatchRecord) -> bool:
+    if batch.whole is not None:
+        return batch.whole
     return batch.kept_tuples >= _WHOLE_SHARE * batch.scanned_tuples
-
-
-def _why_not(fixed_s: float, room: Room) -> str:
-    if fixed_s < room.length_s:
-        return ""
-    return (
-        f"a batch takes {fixed_s:.2g} s without a tuple, the target allows {room.length_s:.2g} s:"
-        " nothing is shed for it"
-    )

@@ -32,6 +32,7 @@ from spillway.model import (
     Order,
     Prices,
     Report,
+    Target,
 )
 from spillway.ports import LoadManager
 
@@ -91,7 +92,7 @@ class Gate:
         assert self._pace is not None
         assert self._meter is not None
         own, record = (record_of(of, duration_s or 0.0, ended_s) for of in (parts[:1], parts))
-        self._pace = self._pace.after(own, self._order.target)
+        self._pace = self._pace.after(own, self._target)
         delays = tuple(part.delays(ended_s) for part in parts if part.arrived is not None)
         done = Ended(record=record, delays=delays)
         self._completed_tuples += sum(d.tuples for d in done.delays)
@@ -175,6 +176,7 @@ class Gate:
     def rest(self, previous: Offset, now_s: float, company: Company = ALONE) -> None:
         """Nothing waits. A law of a period hears of it once: what it remembers of an overload is
         past, and the next tuple comes under no share of it."""
+        self._restraint.quiet(now_s)
         if not self._by_period or self._rested:
             return
         self._stand(previous, company.beside(Arrivals.pool([])), now_s, company)
@@ -224,6 +226,10 @@ class Gate:
     # -- deciding
 
     @property
+    def _target(self) -> Target:
+        return self._restraint.target(self._order)
+
+    @property
     def _by_period(self) -> bool:
         return self._law.cadence == "period"
 
@@ -236,7 +242,7 @@ class Gate:
     def _stand(
         self, previous: Offset, everything: Arrivals, now_s: float, company: Company
     ) -> None:
-        totals, target = previous.totals, self._order.target
+        totals, target = previous.totals, self._target
         self._standing = Standing(
             now_s=now_s,
             target=target,
@@ -264,7 +270,7 @@ class Gate:
             pace = pace.within(most // 2, "probing")
         return Terms(
             options=self.options,
-            target=self._order.target,
+            target=self._standing.target,
             prices=self.prices,
             pace=pace,
             entry=self._entry if as_it_came and restraint.lets(self._law) else None,

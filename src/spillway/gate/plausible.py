@@ -44,13 +44,22 @@ class Seen:
         return len(self._recent)
 
     def add(self, batch: BatchRecord) -> None:
-        if self.began_s is None or batch.ended_s < self.began_s:  # the clock was set back
+        if self._recent and batch.ended_s < self.last.ended_s:  # the clock was set back
+            self._recent.clear()
+            self._earlier.clear()
+            self.began_s = None
+        if self.began_s is None:
             self.began_s = batch.ended_s
         self._recent.append(batch)
         if len(self._recent) > _RECENT:
             left = self._recent.popleft()
-            if not self._earlier or abs(left.ended_s - self._earlier[-1].ended_s) >= _EVERY_S:
+            if not self._earlier or left.ended_s - self._earlier[-1].ended_s >= _EVERY_S:
                 self._earlier.append(left)
+
+    @property
+    def lasts_s(self) -> float:
+        """How long the run has been seen."""
+        return 0.0 if self.began_s is None else self.last.ended_s - self.began_s
 
     @property
     def last(self) -> BatchRecord:
@@ -95,6 +104,10 @@ class Plausible:
     @property
     def least_fixed_s(self) -> float:
         return float(np.min(self.fixed_s))
+
+    @property
+    def most_fixed_s(self) -> float:
+        return float(np.max(self.fixed_s))
 
     def least_s(self, tuples: float) -> float:
         """What a batch of so many takes at least."""

@@ -9,9 +9,10 @@ import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from spillway.gate.evidence import Evidence, Room
+from spillway.gate.evidence import Evidence
 from spillway.gate.measuring import Standing
 from spillway.gate.options import GateOptions
+from spillway.gate.room import Reach, Room
 from spillway.gate.shed_limit import ShedAccount
 from spillway.model import (
     ADMIT_ALL,
@@ -22,13 +23,16 @@ from spillway.model import (
     Measurement,
     Order,
     Prices,
+    Target,
 )
 from spillway.ports import Cadence, LoadManager
 
 # A spared query keeps tuples that come late because others are in its way. After downtime its
 # backlog is older than that: then it cuts what is stale, once, as any gate does.
 HOPELESS_TARGETS = 5.0
-_BEHIND = 2.0  # batches as long as the target allows: a backlog that spans more is being caught up
+_BEHIND = 2.0  # intervals of batches: a backlog that spans more is being caught up
+_KNOWN = 5.0  # intervals: so long a catch-up takes before it is known what arrives meanwhile
+_SILENCE = 2.0  # targets without a tuple end an overload
 _PROBE_EVERY = 6  # batches
 _PROBE_IN_DOUBT = 2
 _PROBE_TUPLES = 200  # at least: fewer cost nothing
@@ -56,9 +60,11 @@ class Restraint:
 
     def __init__(self, options: GateOptions, *, adapts: bool) -> None:
         self._options, self._adapts = options, adapts
-        self._evidence = Evidence()
+        self._evidence = Evidence(options.max_batch)
+        self._reach = Reach(options.trigger_s)
         self._since_probe = 0
-        self._backlog = Backlog()  # as it was looked at last
+        self._looked: Standing | None = None  # last
+        self._began: Standing | None = None  # of the catch-up under way
         self.catch_up: CatchUp | None = None  # under way
         self.must_go = False  # whether something has to go
         self._account = ShedAccount(options.max_shed) if options.max_shed else None
@@ -68,11 +74,19 @@ class Restraint:
         self._evidence.ended(batch)
         self._since_probe += 1
 
+    def target(self, order: Order) -> Target:
+        """What is steered by: the target, as far as shedding can hold it."""
+        if not self._adapts:
+            return order.target
+        return self._reach.of(order.target, order.turn, self._evidence.fixed_s)
+
     def look(self, now: Standing, prices: Prices | None) -> bool:
         """At every plan, before a decision. Whether it now shows that something has to go."""
-        before, self._backlog = self.must_go, now.backlog
-        self._evidence.look(now, Room.of(now.target, now.turn), prices)
-        self.catch_up = self._caught_up(now)
+        before, self._looked = self.must_go, now
+        room = Room.of(now.target, now.turn, self._options.trigger_s)
+        behind_since_s = None if self._began is None else self._began.now_s
+        self._evidence.look(now, room, prices, behind_since_s)
+        self.catch_up = self._caught_up(now, room)
         self.must_go = self._evidence.overloaded
         if self._options.backlog == "cut" and self.catch_up is not None:
             self.must_go, self.catch_up = True, None
@@ -89,16 +103,22 @@ class Restraint:
         take what nobody shed for an error of its own."""
         return law if law.cadence == "batch" or self.lets(law) else self
 
+    def quiet(self, now_s: float) -> None:
+        """Nothing waits. Where that lasts, an overload is over."""
+        looked = self._looked
+        if looked is not None and now_s - looked.now_s >= _SILENCE * looked.target.delay_s:
+            self.rest()
+
     def rest(self) -> None:
         """Nothing waits: an overload is over."""
-        self.must_go, self.catch_up = False, None
+        self.must_go, self.catch_up, self._began = False, None, None
         self._evidence.rest()
 
     def decide(self, measurement: Measurement) -> Decision:
         return Decision(action=ADMIT_ALL, reason=self._why_all())
 
     def overruled(self, decision: Decision, order: Order) -> Decision:
-        backlog = self._backlog
+        backlog = Backlog() if self._looked is None else self._looked.backlog
         if not self._adapts or _keeps(decision, backlog):
             return decision
         if order.spared and backlog.oldest_age_s <= HOPELESS_TARGETS * order.target.delay_s:
@@ -110,14 +130,16 @@ class Restraint:
 
     def _why_all(self) -> str:
         said = [str(self.catch_up)] if self.catch_up else []
-        if self._evidence.unreachable:
-            said.append(self._evidence.unreachable)
+        if self._reach.why_not:
+            said.append(self._reach.why_not)
         return "; ".join(said) or "nothing shows that something has to go"
 
     def _limited(self, decision: Decision) -> Decision:
-        if self._account is None or self.least_share == 0.0:
-            return decision
-        reason = f"{decision.reason}; max_shed {self._account.limit.text}: the delay gives way"
+        reason = decision.reason
+        if self._reach.why_not:
+            reason = f"{reason}; {self._reach.why_not}"
+        if self._account is not None and self.least_share > 0.0:
+            reason = f"{reason}; max_shed {self._account.limit.text}: the delay gives way"
         return replace(decision, reason=reason)
 
     def probes(self, now: Standing, decision: Decision) -> bool:
@@ -139,18 +161,22 @@ class Restraint:
         self._since_probe = 0
         return True
 
-    def _caught_up(self, now: Standing) -> CatchUp | None:
-        evidence, waiting = self._evidence, now.backlog.pending_tuples
-        if evidence.overloaded or not _behind(now):
+    def _caught_up(self, now: Standing, room: Room) -> CatchUp | None:
+        if self._evidence.overloaded or now.backlog.oldest_age_s <= _BEHIND * room.interval_s:
+            self._began = None
             return None
-        within_s, most_per_s = self._options.catch_up_within_s, evidence.most_per_s
-        spare_per_s, done_s, most = most_per_s - evidence.rate_per_s, None, None
-        if 0.0 < spare_per_s < math.inf:
-            done_s = waiting / spare_per_s
-            most = round(spare_per_s * within_s)
-        elif spare_per_s <= 0.0:  # it never ends: the oldest wait for so long and no longer
-            most = round(most_per_s * within_s)
-        return CatchUp(behind_s=now.backlog.oldest_age_s, done_s=done_s, most_tuples=most)
+        if self._began is None or now.now_s < self._began.now_s:
+            self._began = now
+        began, behind_s = self._began, now.backlog.oldest_age_s
+        since_s, most_per_s = now.now_s - began.now_s, self._evidence.most_per_s * now.turn
+        if since_s < _KNOWN * room.interval_s or math.isinf(most_per_s):
+            return CatchUp(behind_s=behind_s, done_s=None, most_tuples=None)
+        # What made the backlog came before it began: it is no load that goes on.
+        spare_per_s = most_per_s - (now.offered_tuples - began.offered_tuples) / since_s
+        done_s = now.backlog.pending_tuples / spare_per_s if spare_per_s > 0.0 else None
+        most = max(0.0, spare_per_s) * self._options.catch_up_within_s
+        most = round(max(most, most_per_s * room.interval_s))  # never less than a batch holds
+        return CatchUp(behind_s=behind_s, done_s=done_s, most_tuples=most)
 
 
 def _keeps(decision: Decision, backlog: Backlog) -> bool:
@@ -158,7 +184,3 @@ def _keeps(decision: Decision, backlog: Backlog) -> bool:
     if isinstance(action, KeepFraction):
         return action.fraction >= 1.0
     return action.tuples >= backlog.pending_tuples
-
-
-def _behind(now: Standing) -> bool:
-    return now.backlog.oldest_age_s > _BEHIND * Room.of(now.target, now.turn).interval_s

@@ -65,7 +65,7 @@ class FileJournal:
             lost = {"lost_lines": self._lost_lines} if self._lost_lines else {}
             line = line_of({**encoded(entry), **lost})
             try:
-                if self._is_full(time_s, len(line) + 1):
+                if self._is_full(time_s, len(line) + 1) and self._may_rotate():
                     self._rotate()
                     self._began_s = time_s
                 append(self._path, line)
@@ -84,9 +84,17 @@ class FileJournal:
         age_s = abs(time_s - self._began_s)  # a clock may be set back
         return age_s > self._max_age_s or size + upcoming_bytes > self._max_bytes
 
+    def _may_rotate(self) -> bool:
+        """While an old file is still being summarised the current one grows, up to twice its size:
+        the loop and the gates behind it do not wait for a disk."""
+        busy = self._retiring is not None and self._retiring.is_alive()
+        return not busy or self._path.stat().st_size >= 2 * self._max_bytes
+
     def _rotate(self) -> None:
         self.close()  # numbers must not move under it
         shift(self._path)
+        if max(rotated(self._path), default=0) <= self._keep_files:
+            return
         self._retiring = Thread(target=self._retire)  # takes seconds: not in the loop's way
         self._retiring.start()
 

@@ -15,11 +15,12 @@ from pyspark.sql import SparkSession
 from scipy.optimize import nnls
 
 from spillway.flow.flow import Flow
-from spillway.hosts.spark.driver.progress import DeliveredBatch, summarise
+from spillway.hosts.spark.driver.progress import DeliveredBatch
 from spillway.load import oracle
 from spillway.model import Prices, Target
 from spillway.report import Table
 from spillway_lab.benchmarks.flow_runs import opened, started, watch
+from spillway_lab.benchmarks.laws_judged import Load, Outcome, judged, outcome
 from spillway_lab.benchmarks.registry import Benchmark, BenchReport, BenchSetup
 
 Manager = str | dict[str, object]
@@ -29,9 +30,6 @@ SETTLE_S, SLOW_SETTLE_S = 30.0, 90.0
 SLOW = ("aloma",)  # moves by steps of one per cent: its paper's design
 AS_IT_IS = ("aurora",)  # open loop: the delay appears nowhere in it
 MEASURED_S = 30.0
-HOLDS = (0.8, 1.1)  # of a mean target
-LEAST_EFFICIENCY = 0.8
-WINDOW_S = 10.0  # over which a delay counts as settled
 BATCH_S = 0.25  # what the tuples of a small calibrating batch take, about
 FIRST_GUESS = Prices(fixed_s=0.2, kept_s=4e-7, scanned_s=1e-8)  # of one query on two cores
 
@@ -95,21 +93,6 @@ CASES = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """One query under one law."""
-
-    delay_s: float
-    target_s: float
-    kept_ratio: float
-    efficiency: float
-    settled_s: float | None  # None: never
-
-    @property
-    def off(self) -> float:
-        return abs(self.delay_s / self.target_s - 1.0)
-
-
 def batches_in(
     case: Case,
     law: Manager,
@@ -171,45 +154,6 @@ def capacity_per_s(prices: Prices, target: Target) -> float:
     return room / (prices.kept_s + prices.scanned_s)
 
 
-def outcome(
-    batches: Sequence[DeliveredBatch], began_s: float, settle_s: float, target: Target, best: float
-) -> Outcome:
-    """`best`: tuples per second that the oracle keeps."""
-    judged = [b for b in batches if b.ended_s > began_s + settle_s]
-    seen = summarise(judged, target.delay_s)
-    if seen is None:
-        return Outcome(
-            delay_s=float("inf"),
-            target_s=target.delay_s,
-            kept_ratio=0.0,
-            efficiency=0.0,
-            settled_s=None,
-        )
-    before = [b.ended_s for b in batches if b.ended_s <= began_s + settle_s]
-    spent_s = judged[-1].ended_s - (before[-1] if before else began_s)
-    return Outcome(
-        delay_s=seen.mean_s,
-        target_s=target.delay_s,
-        kept_ratio=seen.kept_tuples / max(1, seen.offered_tuples),
-        efficiency=seen.kept_tuples / spent_s / best,
-        settled_s=settled_s(batches, began_s, target),
-    )
-
-
-def settled_s(batches: Sequence[DeliveredBatch], began_s: float, target: Target) -> float | None:
-    """From when on every window of ten seconds has its mean delay where the target wants it."""
-    if not batches:
-        return None
-    starts = np.arange(began_s, batches[-1].ended_s - WINDOW_S, 1.0)
-    since: float | None = None
-    for start_s in starts:
-        inside = [b for b in batches if start_s <= b.ended_s < start_s + WINDOW_S]
-        seen = summarise(inside, target.delay_s)
-        held = seen is not None and HOLDS[0] <= seen.mean_s / target.delay_s <= HOLDS[1]
-        since = (start_s - began_s if since is None else since) if held else None
-    return since
-
-
 def _of_case(case: Case, setup: BenchSetup, done: float) -> tuple[dict[str, Any], Any]:
     laws = LAWS[:2] if setup.quick else LAWS
     warm_s, calibrate_s = (40.0, 10.0) if setup.quick else (60.0, 12.0)
@@ -233,11 +177,8 @@ def _of_case(case: Case, setup: BenchSetup, done: float) -> tuple[dict[str, Any]
     for law, (began_s, batches) in runs.items():
         settle_s = SLOW_SETTLE_S if law in SLOW else SETTLE_S
         for query, own in batches.items():
-            target = case.target(query)
-            best = oracle.uniform_rate_per_s(
-                rates[query], target, prices.fixed_s, prices.kept_s, prices.scanned_s
-            )
-            found[law][query] = outcome(own, began_s, settle_s, target, best)
+            load = Load(target=case.target(query), rate_per_s=rates[query], prices=prices)
+            found[law][query] = outcome(own, began_s, settle_s, load)
     details = {
         "prices_before": _shown(before),
         "prices_after": _shown(after),
@@ -245,15 +186,6 @@ def _of_case(case: Case, setup: BenchSetup, done: float) -> tuple[dict[str, Any]
         "queries": {law: {q: asdict(o) for q, o in by.items()} for law, by in found.items()},
     }
     return {law: judged(by) for law, by in found.items()}, details
-
-
-def judged(by_query: Mapping[str, Outcome]) -> dict[str, Any]:
-    """The query that is furthest off its target, and the efficiency of all."""
-    worst = max(by_query.values(), key=lambda found: found.off)
-    efficiency = float(np.mean([found.efficiency for found in by_query.values()]))
-    ratio = worst.delay_s / worst.target_s
-    holds = HOLDS[0] <= ratio <= HOLDS[1] and efficiency >= LEAST_EFFICIENCY
-    return {**asdict(worst), "efficiency": efficiency, "holds": holds}
 
 
 def mean_of(one: Prices, other: Prices) -> Prices:

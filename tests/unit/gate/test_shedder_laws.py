@@ -11,6 +11,7 @@ from spillway.gate.sampling import PPM
 from spillway.gate.shedders.expressions import columns_of, evaluate
 from spillway.gate.shedders.hashing import key_words
 from spillway.gate.shedders.key import Key, fitting_limit_ppm
+from spillway.gate.shedders.shedder import Batch
 from spillway.gate.shedders.strata import Strata
 from spillway.gate.shedders.utility import Utility
 from spillway.gate.shedders.windows import REMEMBERED, Held, Windows
@@ -142,7 +143,14 @@ def test_a_late_window_that_nobody_saw_before_is_not_lost_for_that() -> None:
     assert {h.window for h in full} <= dict(shedder.windows).keys()
     shedder = shedder.drawn([Held(window=999, tuples=1)], PPM, 1)
     assert len(shedder.windows) == REMEMBERED
-    assert shedder.drawn([Held(window=9, tuples=50)], PPM, 1).kept_tuples == 0
+    late = [Held(window=9, tuples=50)]
+    assert shedder.drawn(late, PPM, 1).kept_tuples == 50, "nothing that is forgotten was at risk"
+    for window in range(1_000, 1_000 + REMEMBERED):
+        shedder = shedder.drawn([Held(window=window, tuples=50)], PPM // 2, 1)
+    newer = [Held(window=w, tuples=1) for w in range(2_000, 2_000 + REMEMBERED)]
+    shedder = shedder.drawn(newer, PPM, 1)
+    assert shedder.unsure_until >= 1_000
+    assert shedder.drawn(late, PPM, 1).kept_tuples == 0, "half of a window would remain"
 
 
 def test_a_rows_window_is_spark_s_window() -> None:
@@ -191,3 +199,16 @@ def test_strata_with_more_groups_than_places_are_unbiased() -> None:
     truth = np.bincount(groups, minlength=2001)
     assert total[1:6] / trials == pytest.approx(truth[1:6], rel=0.08)
     assert (total / trials).sum() == pytest.approx(4000, rel=0.02)
+
+
+def test_without_anything_to_drop_rows_without_an_event_time_stay() -> None:
+    shedder = Windows(column="t", length_us=1_000_000)
+    times = pa.array([None, 1_000_000, None], pa.timestamp("us", tz="UTC"))
+    rows = pa.table({"t": times})
+    batch = Batch(tuples=3, keep_ppm=PPM, seed=1, limit_ppm=None, blocks=iter([rows]))
+    decided = shedder.decided(batch)
+    kept = decided.keep(rows, share=3, seed=1, block=0)
+    assert (decided.kept_tuples, kept.tuples) == (3, 3)
+    batch = Batch(tuples=3, keep_ppm=PPM // 2, seed=1, limit_ppm=None, blocks=iter([rows]))
+    decided = decided.decided(batch)
+    assert decided.keep(rows, share=1, seed=1, block=0).tuples == decided.kept_tuples == 1

@@ -26,7 +26,8 @@ from spillway.gate.shedders.kept import Kept
 from spillway.gate.shedders.shedder import Batch, Shedder, WholeWindows, asked_us
 from spillway.options import Option
 
-REMEMBERED = 128  # decided windows; what comes still later for older ones is gone
+REMEMBERED = 128  # decided windows
+NEVER = -(1 << 62)  # before all windows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,6 +55,8 @@ class Windows(Shedder):
     kept_tuples: int = 0
     owed_tuples: int = 0  # decided minus expected by the windows' chances, of all batches so far
     place_ppm: int = 0  # where the chances laid end to end have come to, without whole numbers
+    unsure_until: int = NEVER  # the newest window forgotten that was not certain to stay
+    timeless: int = 0  # 1: nothing is dropped, rows without an event time stay as well
 
     @classmethod
     def asked(cls, options: Mapping[str, str], event_time: str | None) -> "Windows":
@@ -76,14 +79,24 @@ class Windows(Shedder):
         chances, since = dict(self.windows), _since(self.windows)
         found, null = self._numbers(rows)
         distinct, inverse = np.unique(found, return_inverse=True)
-        chance = np.array([chances.get(int(window), 0) for window in distinct])[inverse]
-        mask: npt.NDArray[np.bool] = (chance > 0) & ~null
+        fates = [chances.get(int(w), self._chance_of_late(int(w))) for w in distinct]
+        chance = np.array(fates, dtype=np.int64)[inverse]
+        chance[null] = PPM * self.timeless
+        mask: npt.NDArray[np.bool] = chance > 0
         first = np.array([since.get(int(window), 0) for window in distinct], dtype=np.int64)
         return Kept(
             mask=mask,
             weights=PPM / chance[mask].astype(np.float64),
             kept_from_us=(first * self.length_us)[inverse[mask]],
         )
+
+    def _is_forgotten(self, window: int) -> bool:
+        """Older than all that are remembered."""
+        return len(self.windows) >= REMEMBERED and window < self.windows[0][0]
+
+    def _chance_of_late(self, window: int) -> int:
+        """Of a window that is forgotten: it stayed for certain, or what comes that late is gone."""
+        return PPM if self._is_forgotten(window) and window > self.unsure_until else 0
 
     def _numbers(self, rows: Any) -> tuple[Indexes, npt.NDArray[np.bool]]:
         """Each row's window, counted from 1970 as Spark does, and where there is no event time."""
@@ -92,32 +105,44 @@ class Windows(Shedder):
 
     def decided(self, batch: Batch) -> "Windows":
         counts: Counter[int] = Counter()
+        nulls = 0
         for rows in batch.blocks:
             found, null = self._numbers(rows)
             numbers, tuples = np.unique(found[~null], return_counts=True)
             counts.update(dict(zip(numbers.tolist(), tuples.tolist(), strict=True)))
+            nulls += int(null.sum())
         held = [Held(window=window, tuples=tuples) for window, tuples in counts.items()]
-        return self.drawn(held, batch.keep_ppm, batch.seed)
+        drawn = self.drawn(held, batch.keep_ppm, batch.seed)
+        timeless = int(batch.keep_ppm == PPM)
+        kept = drawn.kept_tuples + timeless * nulls
+        return replace(drawn, kept_tuples=kept, timeless=timeless)
 
     def drawn(self, held: Iterable[Held], keep_ppm: int, seed: int) -> "Windows":
         """With fates for the windows that are new, and counts of what stays."""
         fates = dict(self.windows)
-        oldest = min(fates) if len(fates) >= REMEMBERED else None
         owed, kept, place = float(self.owed_tuples), 0, self.place_ppm
         ordered = sorted(held, key=lambda h: h.window)
         size = max([self.window_tuples, *(h.tuples for h in ordered)], default=1)
-        for h in ordered:
-            if h.window not in fates and (oldest is None or h.window > oldest):
+        late = [h for h in ordered if self._is_forgotten(h.window)]
+        for h in ordered[len(late) :]:
+            if h.window not in fates:
                 chance = _chance_ppm(keep_ppm, owed, size)
                 stays = (place + _start_ppm(seed)) % PPM + chance >= PPM
                 fates[h.window] = chance if stays else -chance
                 place = (place + chance) % PPM
-            fate = fates.get(h.window, 0)
+            fate = fates[h.window]
             kept += h.tuples if fate > 0 else 0
             owed += h.tuples * (keep_ppm - abs(fate)) / PPM
+        remembered = _remembered(fates, ordered)
+        gone = fates.keys() - {window for window, _ in remembered}
+        unsure = [self.unsure_until, *(window for window in gone if fates[window] != PPM)]
+        drawn = replace(self, windows=remembered, unsure_until=max(unsure))
+        for h in late:
+            fate = drawn._chance_of_late(h.window)
+            kept += h.tuples if fate > 0 else 0
+            owed += h.tuples * (keep_ppm - fate) / PPM
         return replace(
-            self,
-            windows=_remembered(fates, ordered),
+            drawn,
             window_tuples=self._typical(ordered, size),
             kept_tuples=kept,
             owed_tuples=round(max(-2.0 * size, min(2.0 * size, owed))),

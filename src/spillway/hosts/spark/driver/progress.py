@@ -116,6 +116,7 @@ class DeliveredBatch:
     duration_s: float
     offered_tuples: int
     kept_tuples: int
+    planned_s: float = 0.0  # epoch; the trigger may have waited for tuples or a turn before that
     reason: str = ""  # of what was kept, as the gate gave it
     mean_delay_s: float
     quantile_delays_s: npt.NDArray[np.float64]  # at DELAY_SHARES: the oldest tuple first
@@ -175,6 +176,7 @@ def _batch(offset: Offset, progress: BatchProgress) -> DeliveredBatch:
         duration_s=progress.duration_s,
         offered_tuples=offset.offered_tuples,
         kept_tuples=kept,
+        planned_s=offset.planned_us / 1e6,
         reason=offset.rule.reason,
         mean_delay_s=delays.mean_s,
         quantile_delays_s=np.array(delays.quantiles_s),

@@ -102,7 +102,7 @@ def condition_of(
     if fixed_s >= target.delay_s:
         return (
             f"its target ({target}) cannot be met: a batch alone takes {fixed_s:.2f} s;"
-            " batches run back to back, and only what would make them much longer is shed"
+            " what can be carried is carried late, and nothing is shed for this target"
         )
     return None
 

@@ -1,0 +1,150 @@
+"""Loads of which too much was shed, or nothing although something had to go."""
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from spillway.classes.control import ClassTerms
+from spillway.gate.delays import delay_s
+from spillway.gate.options import GateOptions
+from spillway.hosts.virtual.host import VirtualHost, VirtualQuery
+from spillway.hosts.virtual.machine import BatchCost
+from spillway.hosts.virtual.trace import TraceLog
+from spillway.model import Target
+
+Pieces = list[tuple[float, float, float]]  # from, until, tuples per second
+
+
+def arrivals(pieces: Pieces) -> npt.NDArray[np.float64]:
+    counts = [round((until - since) * rate) for since, until, rate in pieces]
+    spread = [
+        since + (np.arange(count) + 0.5) / rate
+        for (since, _, rate), count in zip(pieces, counts, strict=True)
+    ]
+    return np.concatenate(spread)
+
+
+def ran(pieces: Pieces, cost: BatchCost, delay: str = "2s", **options: str) -> VirtualHost:
+    query = VirtualQuery(
+        name="q",
+        log=TraceLog(arrivals(pieces)),
+        options=GateOptions.parse({"delay": delay, **options}),
+        cost=cost,
+    )
+    terms = {"default": ClassTerms(priority=1, target=Target.parse(delay))}
+    host = VirtualHost([query], terms)
+    host.advance(pieces[-1][1])
+    return host
+
+
+def shed_share(host: VirtualHost) -> float:
+    totals = host.lanes["q"].at.totals
+    return totals.shed / totals.offered
+
+
+def measured_s(host: VirtualHost, since_s: float, target: Target) -> float:
+    found = [f.part.delays(f.ended_s) for f in host.lanes["q"].finished if f.ended_s > since_s]
+    measured = delay_s(found, target)
+    assert measured is not None
+    return measured
+
+
+# -- a target that nothing can hold
+
+
+@pytest.mark.parametrize("load", [0.5, 0.7])
+@pytest.mark.parametrize(
+    ("delay", "fixed_s"), [("300ms", 0.3), ("500ms", 0.5), ("1s", 1.0), ("p99 1s", 0.6)]
+)
+def test_a_target_below_the_fixed_price_sheds_nothing_that_can_be_carried(
+    delay: str, fixed_s: float, load: float
+) -> None:
+    cost = BatchCost(fixed_s=fixed_s, kept_s=1e-4, noise=0.05)
+    host = ran([(0.0, 120.0, load * 1e4)], cost, delay=delay)
+    assert shed_share(host) < 0.01
+
+
+def test_an_overload_beyond_such_a_target_is_held_to_a_delay_that_can_be() -> None:
+    cost = BatchCost(fixed_s=0.5, kept_s=1e-4, noise=0.05)
+    host = ran([(0.0, 240.0, 20_000.0)], cost, delay="500ms")
+    batches = host.lanes["q"].finished
+    assert "cannot hold" in batches[-1].batch.rule.reason
+    assert "is held instead" in batches[-1].batch.rule.reason
+    late = [f for f in batches if f.ended_s > 120.0]
+    kept = sum(f.batch.kept_tuples() for f in late) / (late[-1].ended_s - late[0].ended_s)
+    assert kept > 0.7 * 1e4  # of what back to back batches carry
+    assert measured_s(host, 120.0, Target(delay_s=1.0)) < 6.0
+
+
+# -- bounds that the user set
+
+
+def test_more_than_max_batch_carries_is_shed() -> None:
+    cost = BatchCost(fixed_s=0.25, kept_s=1e-5, noise=0.05)  # 1,000 take 0.26 s
+    host = ran([(0.0, 200.0, 8_000.0)], cost, max_batch="1000")
+    assert measured_s(host, 120.0, Target(delay_s=2.0)) < 2.2
+    assert 0.3 < shed_share(host) < 0.7
+
+
+def test_what_max_batch_carries_is_kept() -> None:
+    cost = BatchCost(fixed_s=0.25, kept_s=1e-5, noise=0.05)
+    assert shed_share(ran([(0.0, 200.0, 3_000.0)], cost, max_batch="1000")) == 0.0
+
+
+# -- bursts
+
+
+def bursts(since_s: float, until_s: float, low: float, high: float, for_s: float) -> Pieces:
+    """Every 20 s, at the end of them."""
+    found: Pieces = []
+    for at_s in np.arange(since_s, until_s, 20.0):
+        found += [(at_s, at_s + 20.0 - for_s, low), (at_s + 20.0 - for_s, at_s + 20.0, high)]
+    return found
+
+
+@pytest.mark.parametrize("high", [700.0, 800.0, 950.0])
+def test_a_burst_within_a_catch_up_does_not_end_it(high: float) -> None:
+    cost = BatchCost(fixed_s=0.25, kept_s=1e-3, noise=0.05)  # about 1,000 a second
+    behind: Pieces = [(0.0, 60.0, 300.0), (60.0, 61.0, 60_000.0)]
+    host = ran(behind + bursts(61.0, 301.0, 300.0, high, 3.0), cost)
+    assert host.lanes["q"].at.totals.shed == 0
+
+
+def test_lumps_that_are_worked_off_before_the_next_are_kept() -> None:
+    cost = BatchCost(fixed_s=0.25, kept_s=1e-4, noise=0.05)
+    lumps = bursts(0.0, 200.0, 1_000.0, 3e6, 0.01)
+    assert ran(lumps, cost).lanes["q"].at.totals.shed == 0
+
+
+# -- overloads of a few per cent
+
+
+@pytest.mark.parametrize("load", [1.05, 1.15])
+@pytest.mark.parametrize("delay", ["2s", "p99 2s"])
+def test_a_slight_overload_is_not_forgotten_again_and_again(delay: str, load: float) -> None:
+    target, cost = Target.parse(delay), BatchCost(fixed_s=0.25, kept_s=1e-4, noise=0.08)
+    length_s = target.delay_s / (1.0 + target.age_share)
+    carries = (1.0 - cost.fixed_s / length_s) / cost.kept_s
+    host = ran([(0.0, 40.0, 0.4 * carries), (40.0, 240.0, load * carries)], cost, delay=delay)
+    assert measured_s(host, 160.0, target) < 1.1 * target.delay_s
+
+
+# -- many queries
+
+
+def test_queries_that_wait_for_their_turn_are_not_silent() -> None:
+    cost = BatchCost(fixed_s=0.25, kept_s=1e-4, noise=0.05)
+    queries = [
+        VirtualQuery(
+            name=f"q{number}",
+            log=TraceLog(arrivals([(0.0, 200.0, 4_000.0)])),
+            options=GateOptions.parse({"delay": "1s", "query": f"q{number}"}),
+            cost=cost,
+        )
+        for number in range(12)
+    ]
+    terms = {"default": ClassTerms(priority=1, target=Target(delay_s=1.0))}
+    host = VirtualHost(queries, terms, cores=2)
+    host.advance(200.0)
+    for name in host.lanes:
+        assert host.lanes[name].at.totals.shed > 0, f"{name} is never told that it has to"
