@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from spillway.cluster.actions import ClusterAction
+from spillway.cluster.prices import Prices
 from spillway.errors import require
 
 
@@ -12,7 +13,10 @@ class CoordinatorSettings:
 
     A node above `upper` for `patience_reports` reports in a row is relieved down to `target`; one
     below `lower` for `idle_reports` is emptied and released, if the others can take its queries
-    without passing `target`.
+    without passing `target`. They can if they could at any time within the last `hold_s`.
+
+    With `prices`, a node is started once shedding has cost as much as the node for `hold_s`.
+    Without, shedding counts as dearer than any node.
     """
 
     upper: float = 0.9
@@ -25,6 +29,8 @@ class CoordinatorSettings:
     max_nodes: int = 200  # the budget: nodes that may be paid for at once
     max_moves: int = 40  # migrations under way at once
     quota_step: float = 0.05  # smaller changes of a quota are not worth an action
+    hold_s: float = 3600.0  # load of so long ago is expected again; a start pays off in as long
+    prices: Prices | None = None
     give_up_s: float = 900.0  # an action that was not carried out by then counts as failed
     effect_s: float = 60.0  # effects are visible so long after an action has finished
 
@@ -36,6 +42,7 @@ class CoordinatorSettings:
         nodes = (self.min_nodes, self.max_nodes)
         require(1 <= nodes[0] <= nodes[1], "(fewest, most) nodes", nodes, "ascending from 1")
         require(self.max_moves >= 1, "migrations at once", self.max_moves, "1 or more")
+        require(self.hold_s > 0.0, "time to hold, in seconds,", self.hold_s, "> 0")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
