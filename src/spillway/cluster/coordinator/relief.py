@@ -5,9 +5,9 @@ nobody there can shed in its place; where priorities keep within their parts, th
 stateless before stateful, and the one query that is just heavy enough, or else the heaviest. Nodes
 where a higher priority suffers choose first.
 
-Where it goes, in this order: nodes that have had room below the target lately; new nodes; when they
-are vetoed, nodes that have room below the upper threshold now; and for what matters more than what
-runs there, nodes with room at the cost of lower priorities.
+Where it goes, in this order: nodes with room below the target, best if they have had it all the time
+lately; new nodes; when they are vetoed, nodes with room below the upper threshold; and for what
+matters more than what runs there, nodes with room at the cost of lower priorities.
 
 A query heavier than the target of an empty node fits nowhere: it gets a node for itself, which the
 others leave, and the rest is left to shedding.
@@ -49,7 +49,7 @@ def relieve(round_: Round) -> None:
         return
     for host in (host for host in hosts if host.name in waiting):
         if round_.moves_left > 0:
-            for one in reversed(_relieve_host(round_, host, settings.upper, recent=False)):
+            for one in reversed(_relieve_host(round_, host, settings.upper)):
                 round_.room.take_back(one.taken)
             _displace(round_, host)
 
@@ -68,9 +68,7 @@ def _suffering_priority(host: HostView) -> int:
     return max(suffering, default=0)
 
 
-def _relieve_host(
-    round_: Round, host: HostView, fill_to: float, recent: bool = True
-) -> list[_Unplaced]:
+def _relieve_host(round_: Round, host: HostView, fill_to: float) -> list[_Unplaced]:
     """Move queries off until the node is at its target; returns those that found no place."""
     room, node = round_.room, host.name
     reports = round_.memory.overloaded_for[node]
@@ -87,7 +85,8 @@ def _relieve_host(
             break
         candidates.remove(query)
         cores = room.whole_cores(query, node)
-        place = room.best_place(query, node, round_.closed, fill_to, recent)
+        place = room.best_place(query, node, round_.closed, fill_to)
+        place = place or room.best_place(query, node, round_.closed, fill_to, recent=False)
         if place is None:
             unplaced.append(_Unplaced(taken=room.take(query, node, ""), cores=cores))
         elif not round_.move(query, node, place, f"{why}: {_rank(query)}"):

@@ -12,7 +12,12 @@ from spillway.cluster.coordinator.coordinator import Coordinator
 from spillway.cluster.coordinator.directive import CoordinatorSettings
 from spillway.cluster.prices import Prices
 from spillway_lab.experiments.armadilos.classes import CLASSES
-from spillway_lab.experiments.armadilos.cluster import Cluster
+from spillway_lab.experiments.armadilos.cluster import (
+    PRIORITIES,
+    Cluster,
+    balanced,
+    share_out,
+)
 from spillway_lab.experiments.armadilos.reports import Reporter
 from spillway_lab.experiments.armadilos.workload import Day, Floats
 
@@ -77,33 +82,51 @@ def draw_history(rng: np.random.Generator, hours: float = 12.0) -> History:
 
 
 def judge(history: History, settings: CoordinatorSettings | None = None) -> Cost:
-    fixed = [play(history, nodes) for nodes in range(1, MOST_NODES + 1)]
+    fixed = [_fixed(history, nodes) for nodes in range(1, MOST_NODES + 1)]
     return Cost(
-        coordinated=play(history, history.nodes, Coordinator(settings or history.settings)),
+        coordinated=_coordinated(history, Coordinator(settings or history.settings)),
         nothing=fixed[history.nodes - 1],
         fixed=min(fixed),
     )
 
 
-def play(history: History, nodes: int, coordinator: Coordinator | None = None) -> float:
-    """What shedding and nodes cost together, from this many nodes on."""
+def _coordinated(history: History, coordinator: Coordinator) -> float:
     day = history.day
-    cluster = Cluster(day, MOST_NODES, sheds=True, running=nodes)
+    cluster = Cluster(day, MOST_NODES, sheds=True, running=history.nodes)
     reporter = Reporter(cluster)
     for step in range(1, day.steps + 1):
         cluster.step()
-        if coordinator is None:
-            continue
         reporter.add(day.rate_per_s[step - 1])
         if step % REPORT_STEPS == 0:
             for action in coordinator.decide(reporter.take()).actions:
                 cluster.actuate(action)
+    shed = [float(cluster.shed[day.klass == k].sum()) for k in range(len(CLASSES))]
+    return _price(history, shed, cluster.node_s)
+
+
+def _fixed(history: History, nodes: int) -> float:
+    """All steps at once: what the classes of each node ask for beyond it is shed."""
+    day, classes = history.day, len(CLASSES)
+    cell = balanced(day, nodes) * classes + day.klass
+    of_cell = np.eye(nodes * classes)[cell]  # (queries, cells)
+    work = (day.rate_per_s[:, day.stream] * day.cost_s) @ of_cell
+    tuples = day.rate_per_s[:, day.stream] @ of_cell
+    readers = np.zeros((day.rate_per_s.shape[1], nodes * classes))
+    for stream, node in set(zip(day.stream.tolist(), (cell // classes).tolist(), strict=True)):
+        here = (day.stream == stream) & (cell // classes == node)
+        readers[stream, node * classes + day.klass[here].min()] = day.parse_s
+    work = (work + day.rate_per_s @ readers).reshape(-1, classes)
+    quota = np.tile(PRIORITIES / PRIORITIES.sum(), (len(work), 1))
+    served = share_out(work, quota, 1.0)
+    kept = np.divide(served, work, out=np.ones_like(work), where=work > 0.0)
+    shed = (tuples.reshape(-1, classes) * (1.0 - kept)).sum(axis=0) * day.step_s
+    return _price(history, shed.tolist(), nodes * day.steps * day.step_s)
+
+
+def _price(history: History, shed: list[float], node_s: float) -> float:
+    tuples = zip(shed, CLASSES, strict=True)
     prices = history.prices
-    shed = sum(
-        prices.shed(float(cluster.shed[day.klass == k].sum()), c.name)
-        for k, c in enumerate(CLASSES)
-    )
-    return shed + prices.node(cluster.node_s)
+    return sum(prices.shed(n, c.name) for n, c in tuples) + prices.node(node_s)
 
 
 def _constant(rng: np.random.Generator, steps: int) -> Floats:
