@@ -20,8 +20,8 @@ class CoordinatorSettings:
     """
 
     upper: float = 0.9
-    target: float = 0.75
-    lower: float = 0.5
+    target: float = 0.8
+    lower: float = 0.65
     patience_reports: int = 3
     idle_reports: int = 10
     cooldown_s: float = 600.0  # a query that moved, a node that started: left alone for so long

@@ -94,8 +94,9 @@ def _places(round_: Round, host: HostView) -> list[tuple[QueryView, Place]] | st
         room.take_back(one)
     if len(found) < len(queries):
         return f"no room for {queries[len(found)].name}"
-    most = round_.settings.max_moves
-    return found if round_.moves_left >= len(found) else f"only {most} migrations at once"
+    most = round_.settings.max_moves  # half of them are kept for relief
+    spare = round_.moves_left - most // 2
+    return found if spare >= len(found) else f"only {most} migrations at once"
 
 
 def _stop(round_: Round, host: HostView, reason: str) -> StopNode:

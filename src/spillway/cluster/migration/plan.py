@@ -115,6 +115,11 @@ class _Cut:
         return self.query.operators[-1]
 
     @property
+    def quiet_before(self) -> int:
+        """Pairs that the node before the origin puts out; it may still be at it."""
+        return self.began.activations[-1].silent_before if self.began else ANY
+
+    @property
     def newest(self) -> int | None:
         """The latest timestamp; later than the watermark by what the query allows."""
         late_by = self.query.late_by
@@ -196,7 +201,7 @@ def _time(cut: _Cut) -> HandOff:
     end = migration_ts + window.length
     eager = isinstance(last, Join) and last.eager
     at_origin = eager and cut.suppress_at == "origin"
-    quiet = end if eager and not at_origin else ANY
+    quiet = max(end if eager and not at_origin else ANY, cut.quiet_before)
     return HandOff(
         migration=migration_ts,
         migration_ts=migration_ts,
@@ -242,7 +247,9 @@ def _tuples(cut: _Cut) -> HandOff | None:
         bound = max(bound, -window.slide)
     migration = migration_start(max(firsts), bound, window.slide)
     at_origin = joins and cut.suppress_at == "origin"
-    quiet = window.length - window.slide if joins and not at_origin else ANY
+    own = window.length - window.slide if joins and not at_origin else ANY
+    before = cut.quiet_before - migration - window.slide if cut.quiet_before > ANY else ANY
+    quiet = max(own, before)
     discard = _discard(firsts, migration, bound, window)
     known = [
         ts[migration + skip]
