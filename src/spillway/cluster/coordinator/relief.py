@@ -132,7 +132,7 @@ def _next_to_leave(
 
     def badness(query: QueryView) -> tuple[bool, int, bool, bool, float, str]:
         relief = useful[query.name]
-        enough = relief >= excess
+        enough = relief >= excess - 1e-9
         return (
             query.priority != crowded,
             query.priority,
