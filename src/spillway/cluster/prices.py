@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from spillway.cluster.scaling.demand import demand_cores
 from spillway.cluster.views import ClusterView
 from spillway.errors import require
 
@@ -37,3 +38,20 @@ class Prices:
         """What is being shed on these hosts, by their classes' reports."""
         classes = (c for host in view.hosts if host.name in hosts for c in host.classes)
         return sum(self.shed(c.shed_tuples_per_s, c.name) for c in classes)
+
+    def worth(self, view: ClusterView) -> float:
+        """What an hour's work of a node is worth, in node hours, for the class that sheds first."""
+        node = view.host_template or (view.running[0].capacity if view.running else None)
+        if node is None or self.per_node_hour == 0.0:
+            return float("inf")
+        demand = demand_cores(view)
+        cores: dict[str, float] = {}
+        price: dict[str, float] = {}
+        for query in view.queries:
+            name = query.class_name
+            own = sum(demand.get(op, 0.0) for op in query.operators)
+            cores[name] = cores.get(name, 0.0) + own / node.cpu_cores
+            lost = self.shed(query.offered_rate_per_s * 3600.0, name)
+            price[name] = price.get(name, 0.0) + lost
+        found = [price[c] / cores[c] / self.per_node_hour for c in cores if cores[c] > 0.0]
+        return min(found, default=0.0)

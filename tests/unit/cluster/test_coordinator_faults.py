@@ -218,9 +218,9 @@ def test_a_load_that_alternates_makes_nothing_thrash(period_s: int) -> None:
         cluster.add(f"q{i}", "abcd"[i % 4], 0.25)
     coordinator = Coordinator(CoordinatorSettings(max_nodes=8))
     directives, over = [], 0
-    for step in range(12 * 60):  # 12 h, a report a minute
-        cluster.time_s += 50.0
-        rate = 250.0 if step * 60 % period_s < period_s // 2 else 50.0
+    for step in range(6 * 30):  # 6 h, a report every two minutes
+        cluster.time_s += 110.0
+        rate = 250.0 if step * 120 % period_s < period_s // 2 else 50.0
         for name, query in cluster.queries.items():
             cluster.queries[name] = replace(query, offered_rate_per_s=rate)
         directives += run(cluster, coordinator, 1)

@@ -36,7 +36,8 @@ class Memory:
         self.emptying: set[str] = set()
         self.overloaded_for: dict[str, int] = {}
         self.idle_for: dict[str, int] = {}
-        self.recent = Recent(settings.hold_s)
+        self.recent = Recent()
+        self.hold_s = settings.hold_s  # with prices: for as long as it pays
         self.saved = 0.0  # what shedding has cost beyond what a node would have
         self.last_s: float | None = None
         self._highest = 0  # number of the newest node
@@ -62,6 +63,7 @@ class Memory:
 
     def sync(self, view: ClusterView) -> tuple[str, ...]:
         """Take the reports over as the truth; returns what became of earlier actions."""
+        self.hold_s = self._settings.held_s(view)
         notes = [*self._sync_nodes(view), *self._sync_starts(view), *self._sync_moves(view)]
         self.emptying &= self.seen_s.keys() & self._being_emptied(view)
         self.stops = {n: s for n, s in self.stops.items() if not self._late(view, s)}

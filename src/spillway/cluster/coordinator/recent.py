@@ -13,21 +13,24 @@ PARTS = 12  # of the span; within one the mean counts, so that a brief spike is 
 class Recent:
     """Cores by operator, as means over the parts of a sliding span. New operators count as now."""
 
-    def __init__(self, span_s: float) -> None:
-        self._part_s = span_s / PARTS
+    def __init__(self) -> None:
         self._names: Sequence[str] = ()
         self._parts = np.zeros((0, 0))
+        self._ended_s: list[float] = []
         self._sum, self._count, self._since_s = np.zeros(0), 0, 0.0
 
-    def add(self, time_s: float, names: Sequence[str], cores: Floats) -> Floats:
+    def add(self, time_s: float, names: Sequence[str], cores: Floats, span_s: float) -> Floats:
         """One more measurement. Rows of the answer: now, the part under way, the parts before."""
         if names != self._names:
             self._rename(names, cores)
-        if self._count and time_s - self._since_s >= self._part_s:
-            self._parts = np.vstack([self._sum / self._count, self._parts])[:PARTS]
+        if self._count and time_s - self._since_s >= span_s / PARTS:
+            self._parts = np.vstack([self._sum / self._count, self._parts])
+            self._ended_s.insert(0, time_s)
             self._sum, self._count = np.zeros(len(names)), 0
         if not self._count:
             self._since_s = time_s
+        kept = sum(time_s - ended_s <= span_s for ended_s in self._ended_s)
+        self._parts, self._ended_s = self._parts[:kept], self._ended_s[:kept]
         self._sum, self._count = self._sum + cores, self._count + 1
         return np.vstack([cores, self._sum / self._count, self._parts])
 

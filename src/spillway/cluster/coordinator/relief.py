@@ -89,6 +89,7 @@ def _relieve_host(round_: Round, host: HostView, fill_to: float) -> list[_Unplac
         place = place or room.best_place(query, node, round_.closed, fill_to, recent=False)
         if place is None:
             unplaced.append(_Unplaced(taken=room.take(query, node, ""), cores=cores))
+            round_.relieving.add(node)
         elif not round_.move(query, node, place, f"{why}: {_rank(query)}"):
             break
     return unplaced

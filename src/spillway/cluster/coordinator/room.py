@@ -50,7 +50,7 @@ class Room:
         self.names = list(self._hosts)
         names, demand = list(view.operators), demand_cores(view)
         now = np.array([demand.get(n, op.use.cpu_cores) for n, op in view.operators.items()])
-        self._cores = memory.recent.add(view.time_s, names, now)
+        self._cores = memory.recent.add(view.time_s, names, now, memory.hold_s)
         self._column = dict(zip(names, range(len(names)), strict=True))
         self._now = dict(zip(names, now.tolist(), strict=True))
         self._sharers = {n: set(op.queries) for n, op in view.operators.items() if op.shared}

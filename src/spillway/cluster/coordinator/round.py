@@ -20,6 +20,7 @@ class Round:
         self.room = Room(view, memory)
         self.actions: list[ClusterAction] = []
         self.withheld: list[Withheld] = []
+        self.relieving: set[str] = set()  # nodes that are to lose queries: they take none
         self.unplaced_cores = 0.0  # found no place anywhere, whatever the reason
         self._now = Situation(
             view=view, memory=memory, settings=settings, alive=len(memory.nodes)
@@ -27,8 +28,8 @@ class Round:
 
     @property
     def closed(self) -> Closed:
-        """Nodes that take nothing in: those being emptied, and those that are too full."""
-        return self.room.closed(self.memory.going, above=self.settings.upper)
+        """Nodes that take nothing in: being emptied, too full, or still to lose queries."""
+        return self.room.closed(self.memory.going | self.relieving, above=self.settings.upper)
 
     @property
     def moves_left(self) -> int:

@@ -51,7 +51,7 @@ def prices(action: ClusterAction, now: Situation) -> str | None:
     """Ski-rental: shed until that has cost as much as the node will, then start it."""
     if not isinstance(action, StartNode) or now.settings.prices is None:
         return None
-    node = now.settings.prices.node(now.settings.hold_s)
+    node = now.settings.prices.node(now.memory.hold_s)
     saved = now.memory.saved - node * len(now.starting)
     if saved >= node:
         return None
