@@ -45,12 +45,10 @@ def _set_quotas(now: Round) -> None:
 
     All quotas of a node change together or not at all, so that they keep summing to 1.
     """
-    quotas = global_quotas(now.view)
+    quotas = global_quotas(now.view, above=now.settings.upper)
     for host in now.view.running:
-        if sum(c.load for c in host.classes) <= now.settings.upper:
-            continue
-        changes = [(c, quotas[host.name, c.name]) for c in host.classes]
-        if max(abs(new - c.quota) for c, new in changes) < now.settings.quota_step:
+        changes = [(c, quotas.get((host.name, c.name), c.quota)) for c in host.classes]
+        if all(abs(new - c.quota) < now.settings.quota_step for c, new in changes):
             continue
         for c, new in changes:
             action = SetQuota(

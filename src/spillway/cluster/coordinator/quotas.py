@@ -14,13 +14,13 @@ from spillway.cluster.views import ClassView, ClusterView, HostView
 Quotas = dict[tuple[str, str], float]  # (node, class) -> share of the node
 
 
-def global_quotas(view: ClusterView) -> Quotas:
-    """Quotas of every running node; those of one node sum to 1."""
+def global_quotas(view: ClusterView, above: float = 0.0) -> Quotas:
+    """Quotas of the running nodes whose load is above this; those of one node sum to 1."""
     within = _claim_factors(view.running)
     return {
         (host.name, name): quota
         for host in view.running
-        if host.classes
+        if host.classes and sum(c.load for c in host.classes) >= above
         for name, quota in node_quotas(host.classes, within).items()
     }
 

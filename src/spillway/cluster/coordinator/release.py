@@ -1,6 +1,6 @@
 """Idle nodes: emptied when all of their queries find a place elsewhere, stopped once empty."""
 
-from spillway.cluster.actions import StopNode
+from spillway.cluster.actions import MoveQuery, StopNode
 from spillway.cluster.coordinator.room import Place, Taken
 from spillway.cluster.coordinator.round import Round
 from spillway.cluster.views import HostView, QueryView
@@ -12,15 +12,15 @@ def stop_empty(round_: Round) -> None:
     for host in round_.view.running:
         emptied = host.name in memory.emptying and not host.operators
         if emptied and host.name not in memory.stops:
-            round_.ask(_stop(round_, host, f"{host.name} is empty"), host.name)
+            if round_.ask(_stop(round_, host, f"{host.name} is empty"), host.name):
+                memory.stops[host.name] = round_.view.time_s
 
 
 def empty_idle(round_: Round) -> None:
-    """Idlest first. Not while a node is overloaded or starting: its load may still need room."""
+    """Idlest first, while what stays has room for what overloads or awaits a place."""
     memory, settings = round_.memory, round_.settings
-    if memory.starts or any(memory.overloaded_for.values()):
-        return
     taking_in = {move.destination for move in memory.moves.values()}
+    taking_in |= {a.destination for a in round_.actions if isinstance(a, MoveQuery)}
     idle = [
         host
         for host in round_.view.running
@@ -30,10 +30,29 @@ def empty_idle(round_: Round) -> None:
     for host in sorted(idle, key=lambda h: (round_.room.load(h.name), h.name)):
         if host.name in taking_in:
             continue
+        if (why := _needed(round_, host)) is not None:
+            round_.infeasible(host.name, f"not released: {why}")
+            return
         destinations = _empty(round_, host)
         if destinations is None:
             return  # the others have more on them: what did not fit now will not fit for them
         taking_in |= destinations
+
+
+def _needed(round_: Round, host: HostView) -> str | None:
+    """Why the other nodes could not take what is about to look for a place."""
+    settings, room, memory = round_.settings, round_.room, round_.memory
+    free = settings.target * room.capacity - room.use.max(axis=0)
+    others = free[~room.closed({*memory.going, host.name})]
+    young = [n for n, reports in memory.overloaded_for.items() if 0 < reports < settings.patience_reports]
+    wanted = round_.unplaced_cores + sum(
+        (room.load(n) - settings.target) * round_.view.host(n).capacity.cpu_cores for n in young
+    )
+    if wanted <= 0.0 or wanted + room.load(host.name) * host.capacity.cpu_cores <= others.clip(
+        min=0.0
+    ).sum():
+        return None
+    return f"{wanted:.2f} cores elsewhere may need it"
 
 
 def _empty(round_: Round, host: HostView) -> set[str] | None:
@@ -62,7 +81,7 @@ def _places(round_: Round, host: HostView) -> list[tuple[QueryView, Place]] | st
     stuck = next((f"{q.name}: {why}" for q in queries if (why := round_.movable(q, node))), None)
     if stuck is not None:
         return stuck
-    closed = round_.closed | {node}
+    closed = round_.closed
     found: list[tuple[QueryView, Place]] = []
     taken: list[Taken] = []
     for query in queries:
@@ -75,8 +94,9 @@ def _places(round_: Round, host: HostView) -> list[tuple[QueryView, Place]] | st
         room.take_back(one)
     if len(found) < len(queries):
         return f"no room for {queries[len(found)].name}"
-    most = round_.settings.max_moves
-    return found if round_.moves_left >= len(found) else f"only {most} migrations at once"
+    most = round_.settings.max_moves  # half of them are kept for relief
+    spare = round_.moves_left - most // 2
+    return found if spare >= len(found) else f"only {most} migrations at once"
 
 
 def _stop(round_: Round, host: HostView, reason: str) -> StopNode:

@@ -9,7 +9,7 @@ from spillway.cluster.actions import (
 )
 from spillway.cluster.coordinator.directive import CoordinatorSettings, Withheld
 from spillway.cluster.coordinator.memory import Memory
-from spillway.cluster.coordinator.room import Place, Room
+from spillway.cluster.coordinator.room import Closed, Place, Room
 from spillway.cluster.coordinator.vetoes import Situation, first_veto
 from spillway.cluster.views import ClusterView, QueryView
 
@@ -20,23 +20,23 @@ class Round:
         self.room = Room(view, memory)
         self.actions: list[ClusterAction] = []
         self.withheld: list[Withheld] = []
+        self.relieving: set[str] = set()  # nodes that are to lose queries: they take none
+        self.unplaced_cores = 0.0  # found no place anywhere, whatever the reason
+        self._now = Situation(
+            view=view, memory=memory, settings=settings, alive=len(memory.nodes)
+        )
 
     @property
-    def closed(self) -> set[str]:
-        """Nodes that take nothing in: those being emptied, and those that are too full."""
-        loads = self.room.loads
-        return self.memory.emptying | {n for n, v in loads.items() if v > self.settings.upper}
+    def closed(self) -> Closed:
+        """Nodes that take nothing in: being emptied, too full, or still to lose queries."""
+        return self.room.closed(self.memory.going | self.relieving, above=self.settings.upper)
 
     @property
     def moves_left(self) -> int:
-        asked = sum(isinstance(action, MoveQuery) for action in self.actions)
-        return self.settings.max_moves - len(self.memory.moves) - asked
+        return self._now.moves_left
 
     def veto(self, action: ClusterAction) -> str | None:
-        now = Situation(
-            view=self.view, memory=self.memory, settings=self.settings, asked=self.actions
-        )
-        return first_veto(action, now)
+        return first_veto(action, self._now)
 
     def ask(self, action: ClusterAction, subject: str) -> bool:
         """Ask for an action unless something speaks against it; both are on record."""
@@ -45,6 +45,7 @@ class Round:
             self.withheld.append(Withheld(subject=subject, reason=reason, action=action))
             return False
         self.actions.append(action)
+        self._now.note(action)
         return True
 
     def infeasible(self, subject: str, reason: str) -> None:
@@ -79,7 +80,7 @@ class Round:
                 operator=op.name,
                 query=query.name,
                 node=source,
-                reason=f"{query.name} leaves and {len(self.room.sharers[op.name]) - 1} other"
+                reason=f"{query.name} leaves and {self.room.users(op) - 1} other"
                 " queries still use it",
                 expected=self.effect("utilisation", source, before, before),
             )

@@ -1,7 +1,7 @@
 """Reasons not to do what is wanted. Each veto is one pure function; the first that speaks wins."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from spillway.cluster.actions import ClusterAction, MoveQuery, StartNode, StopNode
 from spillway.cluster.coordinator.directive import CoordinatorSettings
@@ -11,12 +11,27 @@ from spillway.cluster.views import ClusterView
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Situation:
-    """What a veto may look at. `asked`: what this decision asks for already."""
+    """What a veto may look at. What this decision asks for already counts as under way."""
 
     view: ClusterView
     memory: Memory
     settings: CoordinatorSettings
-    asked: Sequence[ClusterAction] = ()
+    alive: int  # nodes before this decision
+    starting: set[str] = field(default_factory=set)
+    stopping: set[str] = field(default_factory=set)
+    moving: set[str] = field(default_factory=set)
+
+    @property
+    def moves_left(self) -> int:
+        return self.settings.max_moves - len(self.memory.moves) - len(self.moving)
+
+    def note(self, action: ClusterAction) -> None:
+        if isinstance(action, StartNode):
+            self.starting.add(action.node)
+        elif isinstance(action, StopNode):
+            self.stopping.add(action.node)
+        elif isinstance(action, MoveQuery):
+            self.moving.add(action.query)
 
 
 Veto = Callable[[ClusterAction, Situation], str | None]
@@ -26,20 +41,28 @@ def budget(action: ClusterAction, now: Situation) -> str | None:
     """Nodes that run, start or were asked for may not exceed what is paid for."""
     if not isinstance(action, StartNode):
         return None
-    asked = {a.node for a in now.asked if isinstance(a, StartNode)}
-    nodes = {host.name for host in now.view.hosts} | set(now.memory.starts) | asked
-    if len(nodes) < now.settings.max_nodes:
+    nodes = now.alive + len(now.starting)
+    if nodes < now.settings.max_nodes:
         return None
-    return f"budget: {len(nodes)} of {now.settings.max_nodes} nodes are in use"
+    return f"budget: {nodes} of {now.settings.max_nodes} nodes are in use"
+
+
+def prices(action: ClusterAction, now: Situation) -> str | None:
+    """Ski-rental: shed until that has cost as much as the node will, then start it."""
+    if not isinstance(action, StartNode) or now.settings.prices is None:
+        return None
+    node = now.settings.prices.node(now.memory.hold_s)
+    saved = now.memory.saved - node * len(now.starting)
+    if saved >= node:
+        return None
+    return f"prices: shedding has cost {saved:.3g} so far, a node costs {node:.3g}"
 
 
 def minimum_nodes(action: ClusterAction, now: Situation) -> str | None:
     if not isinstance(action, StopNode):
         return None
-    stopping = {a.node for a in now.asked if isinstance(a, StopNode)}
-    going = stopping | now.memory.emptying | {action.node}
-    staying = [host for host in now.view.running if host.name not in going]
-    if len(staying) >= now.settings.min_nodes:
+    going = now.stopping | now.memory.emptying | {action.node}
+    if len(now.view.running) - len(going) >= now.settings.min_nodes:
         return None
     return f"minimum: at least {now.settings.min_nodes} nodes must stay"
 
@@ -64,13 +87,12 @@ def under_way(action: ClusterAction, now: Situation) -> str | None:
         return None
     if action.query in now.memory.moves or now.view.query(action.query).migrating:
         return "it is on the move"
-    moving = len(now.memory.moves) + sum(isinstance(a, MoveQuery) for a in now.asked)
-    if moving >= now.settings.max_moves:
-        return f"{moving} of {now.settings.max_moves} migrations are under way"
+    if now.moves_left <= 0:
+        return f"{now.settings.max_moves} of {now.settings.max_moves} migrations are under way"
     return None
 
 
-VETOES: tuple[Veto, ...] = (budget, minimum_nodes, cooldown, under_way)
+VETOES: tuple[Veto, ...] = (budget, prices, minimum_nodes, cooldown, under_way)
 
 
 def first_veto(action: ClusterAction, now: Situation) -> str | None:

@@ -13,7 +13,7 @@ the destination never saw.
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from spillway.cluster.migration.timestamps import (
@@ -63,30 +63,78 @@ class HandOff:
 
 
 def plan_handoff(
-    query: Query, seen: Sequence[Seen], start_ts: tuple[int, ...], suppress_at: Side = "destination"
+    query: Query,
+    seen: Sequence[Seen],
+    start_ts: tuple[int, ...],
+    suppress_at: Side = "destination",
+    began: HandOff | None = None,
 ) -> HandOff | None:
     """The hand-off of `query`, given what each operator has seen and the destination's starts.
 
     `seen[k]` belongs to operator k; a stateless query has one entry, its inputs. `start_ts[i]` is
-    the first timestamp of input i of which the destination has every tuple.
+    the first timestamp of input i of which the destination has every tuple. `began`: how the origin
+    itself took over; it hands over nothing that was not its own.
     """
     require(len(start_ts) == query.inputs, "start timestamps", start_ts, f"{query.inputs} of them")
+    if began is not None:
+        start_ts = tuple(max(pair) for pair in zip(start_ts, began.source_from, strict=True))
     if query.stateless:
         return _stateless(seen[0], start_ts)
-    upstream = _upstream(query, seen, start_ts)
+    upstream = _upstream(query, seen, start_ts, began)
     if upstream is None:
         return None
     activations, complete_from = upstream
-    last = query.operators[-1]
-    if last.window.basis == "tuples":
-        return _tuples(last, seen[-1], complete_from, activations, start_ts, suppress_at)
-    plan = _time(last, seen[-1], complete_from, activations, start_ts, suppress_at)
-    return _filter_early(query, seen, plan)
+    cut = _Cut(
+        query=query,
+        seen=seen[-1],
+        complete_from=complete_from,
+        upstream=activations,
+        start_ts=start_ts,
+        suppress_at=suppress_at,
+        began=began,
+    )
+    if query.operators[-1].window.basis == "tuples":
+        return _tuples(cut)
+    return _filter_early(query, seen, _time(cut), began)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Cut:
+    """What the controlling window decides on."""
+
+    query: Query
+    seen: Seen  # by the controlling window
+    complete_from: tuple[int, ...]
+    upstream: tuple[Activation, ...]
+    start_ts: tuple[int, ...]
+    suppress_at: Side
+    began: HandOff | None
+
+    @property
+    def last(self) -> Operator:
+        return self.query.operators[-1]
+
+    @property
+    def quiet_before(self) -> int:
+        """Pairs that the node before the origin puts out; it may still be at it."""
+        return self.began.activations[-1].silent_before if self.began else ANY
+
+    @property
+    def newest(self) -> int | None:
+        """The latest timestamp; later than the watermark by what the query allows."""
+        late_by = self.query.late_by
+        return max((max(ts) if late_by else ts[-1] for ts in self.seen if ts), default=None)
+
+
+def skips(began: HandOff | None, stage: int, inputs: int) -> tuple[int, ...]:
+    """First tuples of each input that a window which counts does not count."""
+    discard = began.activations[stage].discard if began else ()
+    return discard or (0,) * inputs
 
 
 def _stateless(seen: Seen, start_ts: tuple[int, ...]) -> HandOff:
     """A stateless query changes hands between two ticks: origin below, destination from there."""
-    processed = max((ts[-1] for ts in seen if ts), default=ANY)
+    processed = max((max(ts) for ts in seen if ts), default=ANY)
     cut = max(*start_ts, processed + 1)
     return HandOff(
         migration=cut - 1,
@@ -99,18 +147,22 @@ def _stateless(seen: Seen, start_ts: tuple[int, ...]) -> HandOff:
 
 
 def _upstream(
-    query: Query, seen: Sequence[Seen], start_ts: tuple[int, ...]
+    query: Query, seen: Sequence[Seen], start_ts: tuple[int, ...], began: HandOff | None
 ) -> tuple[tuple[Activation, ...], tuple[int, ...]] | None:
     """Activations below the controlling window, and from when its inputs are reproduced."""
     activations: list[Activation] = []
     complete_from = start_ts
-    for operator, own in zip(query.operators[:-1], seen, strict=False):
+    for stage, (operator, own) in enumerate(zip(query.operators[:-1], seen, strict=False)):
         if operator.window.basis == "time":
             activation: Activation | None = _start_time(operator, complete_from)
         else:
-            activation = _start_tuples(operator, own[0], complete_from[0])
+            (skip,) = skips(began, stage, 1)
+            activation = _start_tuples(operator, own[0], complete_from[0], skip)
         if activation is None:
             return None
+        if began is not None:  # the origin has no earlier results either
+            label_from = max(activation.label_from, began.activations[stage].label_from)
+            activation = replace(activation, label_from=label_from)
         activations.append(activation)
         complete_from = (activation.label_from,)
     return tuple(activations), complete_from
@@ -124,101 +176,101 @@ def _start_time(operator: Operator, complete_from: tuple[int, ...]) -> Activatio
     return Activation(opens_at=opens_at, label_from=label_from)
 
 
-def _start_tuples(operator: Operator, seen: Sequence[int], complete_from: int) -> Activation | None:
+def _start_tuples(
+    operator: Operator, seen: Sequence[int], complete_from: int, skip: int
+) -> Activation | None:
     """Results are reproduced once labelled later than the last window that is not."""
     window = operator.window
-    first = bisect_left(seen, complete_from)
-    if first == len(seen):
+    first = bisect_left(seen, complete_from) - skip
+    if first + skip == len(seen):
         return None
     opens = window.start_at_or_after(first)
     partial = opens - window.slide
     if partial < 0:
         return Activation(discard=(opens - first,), label_from=complete_from)
     labelled_by = partial if operator.label == "start" else partial + window.length - 1
-    if labelled_by >= len(seen):
+    if labelled_by + skip >= len(seen):
         return None
-    return Activation(discard=(opens - first,), label_from=seen[labelled_by] + 1)
+    return Activation(discard=(opens - first,), label_from=seen[labelled_by + skip] + 1)
 
 
-def _time(
-    last: Operator,
-    seen: Seen,
-    complete_from: tuple[int, ...],
-    upstream: tuple[Activation, ...],
-    start_ts: tuple[int, ...],
-    suppress_at: Side,
-) -> HandOff:
-    window = last.window
-    migration_ts = time_migration_ts(
-        complete_from, _last_window_ts(last, seen, max(complete_from)), window.slide
-    )
+def _time(cut: _Cut) -> HandOff:
+    last, window = cut.last, cut.last.window
+    migration_ts = time_migration_ts(cut.complete_from, _last_window_ts(cut), window.slide)
     opens_at = activation_ts(migration_ts, window.slide)
     end = migration_ts + window.length
     eager = isinstance(last, Join) and last.eager
-    at_origin = eager and suppress_at == "origin"
-    quiet = end if eager and not at_origin else ANY
+    at_origin = eager and cut.suppress_at == "origin"
+    quiet = max(end if eager and not at_origin else ANY, cut.quiet_before)
     return HandOff(
         migration=migration_ts,
         migration_ts=migration_ts,
         origin_end=end,
         suppress_from=opens_at if at_origin else None,
-        source_from=start_ts,
-        activations=(*upstream, Activation(opens_at=opens_at, silent_before=quiet)),
+        source_from=cut.start_ts,
+        activations=(*cut.upstream, Activation(opens_at=opens_at, silent_before=quiet)),
     )
 
 
-def _last_window_ts(last: Operator, seen: Seen, start: int) -> int:
+def _last_window_ts(cut: _Cut) -> int:
     """The most recent window the origin is bound to.
 
     One that has closed; for an eager join one that has opened, because its pairs are already out.
+    At least the one before its own first: that belongs to the node before it.
     """
-    processed = max((ts[-1] for ts in seen if ts), default=None)
-    if processed is None:
-        return last.window.start_at_or_before(start - 1)
+    last, window = cut.last, cut.last.window
     eager = isinstance(last, Join) and last.eager
-    return last.window.start_at_or_before(processed if eager else processed - last.window.length)
+    if cut.newest is None:
+        bound = window.start_at_or_before(max(cut.complete_from) - 1)
+    elif eager:
+        bound = window.start_at_or_before(cut.newest)
+    else:
+        late_by = cut.query.late_by if len(cut.query.operators) == 1 else 0
+        bound = window.start_at_or_before(cut.newest - late_by - window.length)
+    if cut.began is None:
+        return bound
+    return max(bound, window.start_at_or_after(cut.began.activations[-1].opens_at) - window.slide)
 
 
-def _tuples(
-    last: Operator,
-    seen: Seen,
-    complete_from: tuple[int, ...],
-    upstream: tuple[Activation, ...],
-    start_ts: tuple[int, ...],
-    suppress_at: Side,
-) -> HandOff | None:
-    window = last.window
-    firsts = [bisect_left(ts, start) for ts, start in zip(seen, complete_from, strict=True)]
-    if any(first == len(ts) for first, ts in zip(firsts, seen, strict=True)):
-        return None
-    bound = _last_window_index(last, seen)
+def _tuples(cut: _Cut) -> HandOff | None:
+    window, joins = cut.last.window, isinstance(cut.last, Join)
+    skipped = skips(cut.began, len(cut.upstream), len(cut.seen))
+    if cut.newest is None or cut.newest < max(cut.complete_from):
+        return None  # a tuple that both nodes count may still come
+    firsts = [
+        bisect_left(ts, start) - skip
+        for ts, start, skip in zip(cut.seen, cut.complete_from, skipped, strict=True)
+    ]
+    counted = [len(ts) - skip for ts, skip in zip(cut.seen, skipped, strict=True)]
+    bound = _last_window_index(cut.last, counted)
+    if cut.began is not None:  # the window before its own first is not its own
+        bound = max(bound, -window.slide)
     migration = migration_start(max(firsts), bound, window.slide)
-    end = migration + window.length
-    joins = isinstance(last, Join)
-    at_origin = joins and suppress_at == "origin"
-    quiet = window.length - window.slide if joins and not at_origin else ANY
+    at_origin = joins and cut.suppress_at == "origin"
+    own = window.length - window.slide if joins and not at_origin else ANY
+    before = cut.quiet_before - migration - window.slide if cut.quiet_before > ANY else ANY
+    quiet = max(own, before)
     discard = _discard(firsts, migration, bound, window)
+    known = [
+        ts[migration + skip]
+        for ts, skip in zip(cut.seen, skipped, strict=True)
+        if 0 <= migration + skip < len(ts)
+    ]
     return HandOff(
         migration=migration,
-        migration_ts=_first_ts(seen, migration),
-        origin_end=end,
+        migration_ts=min(known, default=None),
+        origin_end=migration + window.length,
         suppress_from=migration + window.slide if at_origin else None,
-        source_from=start_ts,
-        activations=(*upstream, Activation(discard=discard, silent_before=quiet)),
+        source_from=cut.start_ts,
+        activations=(*cut.upstream, Activation(discard=discard, silent_before=quiet)),
     )
 
 
-def _first_ts(seen: Seen, index: int) -> int | None:
-    known = [ts[index] for ts in seen if 0 <= index < len(ts)]
-    return min(known, default=None)
-
-
-def _last_window_index(last: Operator, seen: Seen) -> int:
+def _last_window_index(last: Operator, counted: list[int]) -> int:
     """Start index of the last window that has closed (aggregate) or opened (join)."""
-    window = last.window
     if isinstance(last, Aggregate):
-        return window.start_at_or_before(len(seen[0]) - window.length)
-    return window.start_at_or_before(max(len(ts) for ts in seen) - 1)
+        return last.window.start_at_or_before(counted[0] - last.window.length)
+    return last.window.start_at_or_before(max(counted) - 1)
 
 
 def _discard(firsts: list[int], migration: int, bound: int, window: Window) -> tuple[int, ...]:
@@ -231,7 +283,9 @@ def _discard(firsts: list[int], migration: int, bound: int, window: Window) -> t
     return tuple(migration + window.slide - first for first in firsts)
 
 
-def _filter_early(query: Query, seen: Sequence[Seen], plan: HandOff) -> HandOff:
+def _filter_early(
+    query: Query, seen: Sequence[Seen], plan: HandOff, began: HandOff | None
+) -> HandOff:
     """Sources may discard everything before the activation timestamp (7.2.5.2).
 
     Only when all windows are time-based and labelled by start below the controlling one: then no
@@ -242,13 +296,8 @@ def _filter_early(query: Query, seen: Sequence[Seen], plan: HandOff) -> HandOff:
         return plan
     opens_at = plan.activations[-1].opens_at
     starts = (opens_at,) * query.inputs
-    upstream = _upstream(query, seen, starts)
+    upstream = _upstream(query, seen, starts, began)
     assert upstream is not None  # time-based windows never wait
-    return HandOff(
-        migration=plan.migration,
-        migration_ts=plan.migration_ts,
-        origin_end=plan.origin_end,
-        suppress_from=plan.suppress_from,
-        source_from=starts,
-        activations=(*upstream[0], plan.activations[-1]),
+    return replace(
+        plan, source_from=starts, activations=(*upstream[0], plan.activations[-1])
     )

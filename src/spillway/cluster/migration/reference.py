@@ -1,7 +1,8 @@
 """A tiny executor of windowed queries: the yardstick for migrations, exact and slow.
 
-Tuples arrive in timestamp order (equal ones: first input first). Windows close when a tuple at or
-after their end arrives. An executor may start at a hand-off (destination) or end at one (origin).
+Tuples arrive in timestamp order (equal ones: first input first), or late by what the query allows.
+Windows close when the watermark, the newest timestamp less that, reaches their end. An executor may
+start at a hand-off (destination), end at one (origin), or both: a query moves on.
 """
 
 from collections import deque
@@ -9,8 +10,9 @@ from collections.abc import Iterator
 from heapq import heappop, heappush
 from typing import NamedTuple, Protocol
 
-from spillway.cluster.migration.plan import ANY, Activation, HandOff, Seen
+from spillway.cluster.migration.plan import ANY, Activation, HandOff, Seen, skips
 from spillway.cluster.migration.windows import Aggregate, Join, Operator, Query
+from spillway.errors import SpillwayError
 
 FOREVER = 2**62
 
@@ -22,7 +24,9 @@ class Row(NamedTuple):
 
 
 class _Running(Protocol):
-    def push(self, row: Row, source: int) -> list[Row]: ...
+    """`time`: the watermark; nothing earlier comes any more."""
+
+    def push(self, row: Row, source: int, time: int) -> list[Row]: ...
 
     def end_at(self, plan: HandOff) -> None: ...
 
@@ -31,13 +35,13 @@ class _TimeAggregate:
     def __init__(self, spec: Aggregate, start: Activation) -> None:
         self._window, self._label, self._opens_at = spec.window, spec.label, start.opens_at
         self._last_start = FOREVER
-        self._open: dict[int, list[int]] = {}  # window start -> values, in order of start
+        self._open: dict[int, list[int]] = {}  # window start -> values
 
     def end_at(self, plan: HandOff) -> None:
         self._last_start = plan.migration
 
-    def push(self, row: Row, source: int) -> list[Row]:
-        closed = [s for s in self._open if s + self._window.length <= row.ts]
+    def push(self, row: Row, source: int, time: int) -> list[Row]:
+        closed = sorted(s for s in self._open if s + self._window.length <= time)
         results = [self._result(s, self._open.pop(s)) for s in closed if s <= self._last_start]
         first = self._window.start_at_or_after(row.ts - self._window.length + 1)
         for start in range(max(first, self._opens_at), row.ts + 1, self._window.slide):
@@ -59,7 +63,7 @@ class _TupleAggregate:
     def end_at(self, plan: HandOff) -> None:
         self._last_start = plan.migration
 
-    def push(self, row: Row, source: int) -> list[Row]:
+    def push(self, row: Row, source: int, time: int) -> list[Row]:
         index, self._index = self._index, self._index + 1
         if index >= 0 and index % self._window.slide == 0:
             self._open.append((index, []))
@@ -92,13 +96,13 @@ class _Join:
         if not self._eager:  # pairs of later windows are the destination's
             self._suppress_from = plan.migration + self._window.slide
 
-    def push(self, row: Row, source: int) -> list[Row]:
+    def push(self, row: Row, source: int, time: int) -> list[Row]:
         at = row.ts if self._by_time else self._count[source]
         self._count[source] += 1
-        released = list(self._release(row.ts))
+        released = list(self._release(time))
         if at < self._opens_at:
             return released
-        for other_at, other in self._partners(row, source, at):
+        for other_at, other in self._partners(row, source, at, time if self._by_time else at):
             left, right = (row, other) if source == 0 else (other, row)
             if self._owns(min(at, other_at), max(at, other_at)):
                 values = left.values + right.values
@@ -106,9 +110,9 @@ class _Join:
         self._kept[source].setdefault(row.key, deque()).append((at, row))
         return released if not self._eager else self._flush()
 
-    def _partners(self, row: Row, source: int, at: int) -> list[tuple[int, Row]]:
+    def _partners(self, row: Row, source: int, at: int, passed: int) -> list[tuple[int, Row]]:
         waiting = self._kept[1 - source].get(row.key, deque())
-        while waiting and self._reach(waiting[0][0]) <= at:
+        while waiting and self._reach(waiting[0][0]) <= passed:
             waiting.popleft()
         return [(c, r) for c, r in waiting if max(c, at) < self._reach(min(c, at))]
 
@@ -138,16 +142,19 @@ def _running(spec: Operator, start: Activation) -> _Running:
 
 
 class Executor:
-    """Runs one query. `seen` is what the hand-off plan is computed from."""
+    """Runs one query. `seen` is what the hand-off plan is computed from, `late` what was dropped."""
 
     def __init__(self, query: Query, start: HandOff | None = None) -> None:
         activations = start.activations if start else (Activation(),) * len(query.operators)
+        self.began = start
+        self.late = 0
         self._source_from = start.source_from if start else (ANY,) * query.inputs
         self._label_from = [a.label_from for a in activations]
         self._operators = [
             _running(*pair) for pair in zip(query.operators, activations, strict=True)
         ]
         self._query = query
+        self._newest = ANY
         self._end: HandOff | None = None
         stages = max(1, len(query.operators))
         inputs = [query.inputs] + [1] * (stages - 1)
@@ -157,14 +164,24 @@ class Executor:
     def seen(self) -> list[Seen]:
         return [tuple(stage) for stage in self._seen]
 
+    @property
+    def _watermark(self) -> int:
+        return self._newest - self._query.late_by
+
     def push(self, row: Row, source: int = 0) -> list[Row]:
         """The results that this tuple brings out."""
-        if self.finished or row.ts < self._source_from[source]:
+        if self.finished:
+            return []
+        if row.ts < self._watermark:
+            self.late += 1
+            return []
+        self._newest = max(self._newest, row.ts)
+        if row.ts < self._source_from[source]:
             return []
         self._seen[0][source].append(row.ts)
         if self._query.stateless:
-            return [] if self.finished else [row]
-        rows = self._operators[0].push(row, source)
+            return [row] if self._end is None or row.ts < self._end.origin_end else []
+        rows = self._operators[0].push(row, source, self._watermark)
         for stage in range(1, len(self._operators)):
             rows = self._through(stage, rows)
         return rows
@@ -174,11 +191,15 @@ class Executor:
         for row in rows:
             if row.ts >= self._label_from[stage - 1]:
                 self._seen[stage][0].append(row.ts)
-                results += self._operators[stage].push(row, 0)
+                results += self._operators[stage].push(row, 0, row.ts)
         return results
 
     def end_at(self, plan: HandOff) -> None:
         """From now on this is the origin of a hand-off: finish the last window, then stop."""
+        if self._end is not None:
+            raise SpillwayError(
+                "the query is being handed over already: move it on from its destination"
+            )
         self._end = plan
         if self._operators:
             self._operators[-1].end_at(plan)
@@ -188,7 +209,16 @@ class Executor:
         """The controlling window has consumed its last window: all operators may go."""
         if self._end is None:
             return False
-        last = self._seen[-1]
-        if self._query.stateless or self._query.operators[-1].window.basis == "time":
-            return any(ts and ts[-1] >= self._end.origin_end for ts in last)
-        return all(len(ts) >= self._end.origin_end for ts in last)
+        end, last = self._end.origin_end, self._seen[-1]
+        if len(self._seen) == 1 and not self._counts:
+            return self._watermark >= end
+        if not self._counts:
+            return any(ts and ts[-1] >= end for ts in last)
+        skipped = skips(self.began, len(self._seen) - 1, len(last))
+        return all(len(ts) - skip >= end for ts, skip in zip(last, skipped, strict=True))
+
+    @property
+    def _counts(self) -> bool:
+        """Whether the controlling window counts tuples."""
+        last = self._query.operators[-1:]
+        return bool(last) and last[0].window.basis == "tuples"

@@ -57,10 +57,15 @@ def tuples_to_discard(between_tuples: Sequence[int], slide: int) -> tuple[int, .
     return tuple(most - between + rest for between in between_tuples)
 
 
-def complete_from_ts(first_read_ts: int, strictly_increasing: bool = False) -> int:
+def complete_from_ts(
+    first_read_ts: int, strictly_increasing: bool = False, late_by: int = 0
+) -> int:
     """The first timestamp of which the destination surely has every tuple.
 
     That is the first one it read when timestamps never repeat (the thesis assumes so). Where they
-    do, an equal one may have passed before the destination connected: take the next tick.
+    do, an equal one may have passed before the destination connected: take the next tick. Where
+    tuples come late, newer ones may have passed.
     """
-    return first_read_ts if strictly_increasing else first_read_ts + 1
+    if strictly_increasing and late_by == 0:
+        return first_read_ts
+    return first_read_ts + late_by + 1

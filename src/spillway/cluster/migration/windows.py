@@ -76,10 +76,15 @@ Operator = Aggregate | Join
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Query:
-    """Window operators from the inputs to the output; the last one is the controlling one."""
+    """Window operators from the inputs to the output; the last one is the controlling one.
+
+    `late_by`: ticks that a tuple may come behind newer ones (the watermark's delay). What is later
+    still is dropped and counted.
+    """
 
     operators: tuple[Operator, ...] = ()
     inputs: int = 1
+    late_by: int = 0
 
     def __post_init__(self) -> None:
         joins = [i for i, op in enumerate(self.operators) if isinstance(op, Join)]
@@ -93,6 +98,9 @@ class Query:
             require(self.inputs == needed, "number of inputs", self.inputs, str(needed))
         for join in (op for op in self.operators if isinstance(op, Join)):
             _check_tuple_join(join, controlling=join is self.operators[-1])
+        require(self.late_by >= 0, "ticks that a tuple may be late", self.late_by, "0 or more")
+        if self.late_by:
+            _check_order(self.operators)
 
     @property
     def stateless(self) -> bool:
@@ -104,4 +112,15 @@ def _check_tuple_join(join: Join, controlling: bool) -> None:
         raise SpillwayError(
             "a join over tuple-based windows must be the last window operator and label its pairs"
             " by their end: give it a time-based window, or move it to the end of the query"
+        )
+
+
+def _check_order(operators: tuple[Operator, ...]) -> None:
+    """What counts tuples in their order of arrival cannot wait for late ones."""
+    if operators and operators[0].window.basis == "tuples":
+        raise SpillwayError("tuple-based windows take no late tuples: sort the stream before them")
+    if len(operators) > 1 and isinstance(operators[0], Join) and operators[0].eager:
+        raise SpillwayError(
+            "a join that labels its pairs by their end hands late tuples on out of order: label them"
+            " by their start, or make the join the last window operator"
         )

@@ -5,18 +5,22 @@ of CPU time really spent. With the offered rate of the query's source and the se
 way, demand = sum over operators of (rate that would arrive) / (true rate).
 """
 
-from spillway.cluster.views import ClusterView, HostView
+from collections.abc import Mapping
+
+from spillway.cluster.views import ClusterView, HostView, OperatorView
 
 
 def demand_cores(view: ClusterView) -> dict[str, float]:
     """Operator -> cores it wants; rates spread from the sources in topological order."""
     wanted: dict[str, float] = {}
+    operators = view.operators
     for query in view.queries:
-        arriving = _arriving(view, query.operators, query.offered_rate_per_s)
+        arriving = _arriving(operators, query.operators, query.offered_rate_per_s)
         for name, rate_per_s in arriving.items():
-            operator = view.operators[name]
+            cores = rate_per_s / operators[name].true_rate_per_s
             # A shared operator sees its stream once, whichever query asks.
-            wanted[name] = max(wanted.get(name, 0.0), rate_per_s / operator.true_rate_per_s)
+            if cores > wanted.get(name, -1.0):
+                wanted[name] = cores
     return wanted
 
 
@@ -36,16 +40,16 @@ def backlog_s(host: HostView) -> float:
 
 
 def _arriving(
-    view: ClusterView, operators: tuple[str, ...], source_rate_per_s: float
+    operators: Mapping[str, OperatorView], names: tuple[str, ...], source_rate_per_s: float
 ) -> dict[str, float]:
-    """Operator -> tuples per second that would reach it. `operators` run from source to sink."""
+    """Operator -> tuples per second that would reach it. `names` run from source to sink."""
     arriving: dict[str, float] = {}
-    for name in operators:
-        if name not in view.operators:
+    for name in names:
+        if name not in operators:
             continue  # on the move: not measured now
-        feeds = [one for one in view.operators[name].upstream if one in arriving]
+        feeds = [one for one in operators[name].upstream if one in arriving]
         arriving[name] = (
-            sum(arriving[one] * view.operators[one].selectivity for one in feeds)
+            sum(arriving[one] * operators[one].selectivity for one in feeds)
             if feeds
             else source_rate_per_s
         )

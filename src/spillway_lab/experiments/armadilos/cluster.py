@@ -25,16 +25,19 @@ PRIORITIES = np.array([float(c.priority) for c in CLASSES])
 
 
 class Cluster:
-    """200 slots for nodes of one core; `step`, then look at the public arrays."""
+    """Slots for nodes of one core; `step`, then look at the public arrays."""
 
-    def __init__(self, day: Day, slots: int, sheds: bool) -> None:
+    def __init__(self, day: Day, slots: int, sheds: bool, running: int | None = None) -> None:
+        """`running`: nodes at the start, of `slots` at most; all of them when not told."""
         self.day, self.slots, self.sheds = day, slots, sheds
         self.now_s = 0.0
         self._step = 0
         queries, classes = day.queries, len(CLASSES)
-        self.running: Bools = np.ones(slots, dtype=np.bool)
+        at_start = slots if running is None else running
+        self.running: Bools = np.arange(slots) < at_start
+        self._slots = {f"node-{n + 1}": n for n in range(at_start)}
         self.ready_s: Floats = np.full(slots, np.inf)  # of nodes that start
-        self.where: Ints = balanced(day, slots)
+        self.where: Ints = balanced(day, at_start)
         self.copy_on: Ints = np.full(queries, -1)
         self.moved_at_s: Floats = np.full(queries, np.inf)
         self.quota: Floats = np.tile(PRIORITIES / PRIORITIES.sum(), (slots, 1))
@@ -83,17 +86,24 @@ class Cluster:
 
     def actuate(self, action: ClusterAction) -> None:
         if isinstance(action, StartNode):
-            self.ready_s[slot(action.node)] = self.now_s + NODE_START_S
+            free = set(range(self.slots)).difference(self._slots.values())
+            self._slots[action.node] = min(free)
+            self.ready_s[min(free)] = self.now_s + NODE_START_S
         elif isinstance(action, StopNode):
-            self.running[slot(action.node)] = False
+            self.running[self._slots.pop(action.node)] = False
         elif isinstance(action, SetQuota):
             index = [c.name for c in CLASSES].index(action.class_name)
-            self.quota[slot(action.node), index] = action.quota
+            self.quota[self._slots[action.node], index] = action.quota
         elif isinstance(action, MoveQuery):
             query = int(action.query.removeprefix("q"))
-            self.copy_on[query] = slot(action.destination)
+            self.copy_on[query] = self._slots[action.destination]
             self.moved_at_s[query] = self.now_s + HANDSHAKE_S + self.day.window_s[query]
             self.moves += 1
+
+    @property
+    def names(self) -> dict[int, str]:
+        """Node by slot, of those that run or start."""
+        return {n: name for name, n in self._slots.items()}
 
     def _arrive(self) -> None:
         """Nodes that are ready run, with fresh quotas; moves whose window has passed end."""
@@ -161,8 +171,3 @@ def balanced(day: Day, slots: int) -> Ints:
         where[query] = int(load.argmin())
         load[where[query]] += mean[query]
     return where
-
-
-def slot(node: str) -> int:
-    """node-1 is slot 0."""
-    return int(node.removeprefix("node-")) - 1

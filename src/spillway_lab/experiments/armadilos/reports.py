@@ -48,9 +48,10 @@ class Reporter:
         classes = self._classes()
         states: dict[int, HostState] = {int(n): "running" for n in np.flatnonzero(cluster.running)}
         states |= {int(n): "starting" for n in np.flatnonzero(cluster.starting)}
+        names = cluster.names
         hosts = tuple(
             HostView(
-                name=f"node-{node + 1}",
+                name=names[node],
                 capacity=NODE,
                 operators=tuple(operators.get(node, ())),
                 classes=classes[node],
