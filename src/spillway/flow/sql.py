@@ -11,18 +11,27 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import TokenType
 
-from spillway.errors import SpillwayError, unknown_name
+from spillway.errors import SpillwayError, shown, unknown_name
 from spillway.flow.flow import Flow
 
 TIME_WINDOW = "spillway_time_window"
+_MOST_DEPTH = 200  # levels of a tree: Spark's own analyser goes deeper, a reader does not
 
 
 def parse(name: str, sql: str) -> exp.Query:
     """The query as a tree; a syntax error is one line with its place in the text."""
     try:
         tree = sqlglot.parse_one(_rename_window(sql), read="spark")
+        too_deep = _depth(tree) > _MOST_DEPTH
     except (ParseError, TokenError) as error:
-        raise SpillwayError(_described(name, error)) from error
+        raise SpillwayError(_described(name, error)) from None
+    except RecursionError:
+        too_deep = True
+    if too_deep:
+        raise SpillwayError(
+            f"queries.{name}.sql is nested too deeply: write it in several parts, as derived"
+            " streams or WITH"
+        )
     if not isinstance(tree, exp.Query):
         raise SpillwayError(f"queries.{name}.sql must be a SELECT over the flow's streams")
     return tree
@@ -49,17 +58,28 @@ def streams_of(name: str, sql: str, flow: Flow) -> tuple[str, ...]:
 
 
 def _rename_window(sql: str) -> str:
-    tokens = sqlglot.tokenize(sql, read="spark")
-    for token, following in reversed(list(pairwise(tokens))):
+    parts, begin = [], 0
+    for token, following in pairwise(sqlglot.tokenize(sql, read="spark")):
         if token.token_type == TokenType.WINDOW and following.token_type == TokenType.L_PAREN:
-            sql = sql[: token.start] + TIME_WINDOW + sql[token.end + 1 :]
-    return sql
+            parts += [sql[begin : token.start], TIME_WINDOW]
+            begin = token.end + 1
+    return "".join([*parts, sql[begin:]])
+
+
+def _depth(tree: exp.Expr) -> int:
+    """Levels of a tree, without recursion."""
+    deepest, level = 0, [tree]
+    while level and deepest <= _MOST_DEPTH:
+        deepest += 1
+        level = [inner for node in level for inner in node.iter_expressions()]
+    return deepest
 
 
 def _described(name: str, error: Exception) -> str:
     details = getattr(error, "errors", None) or [{}]
     detail = details[0]
     if "line" not in detail:
-        return f"queries.{name}.sql cannot be parsed: {str(error).splitlines()[0]}"
-    place = f"line {detail['line']}, column {detail['col']}, near '{detail['highlight']}'"
-    return f"queries.{name}.sql cannot be parsed at {place}: {detail['description']}"
+        said = (str(error).splitlines() or ["it ends too early"])[0]
+        return f"queries.{name}.sql cannot be parsed: {shown(said)}"
+    place = f"line {detail['line']}, column {detail['col']}, near '{shown(detail['highlight'])}'"
+    return f"queries.{name}.sql cannot be parsed at {place}: {shown(detail['description'])}"

@@ -37,7 +37,7 @@ _producers: dict[str, Any] = {}  # of this worker, by brokers: connecting takes 
 
 
 def open_sink(query: str, given: Mapping[str, Any]) -> Callable[[Any], Any]:
-    _client()
+    client()
     brokers, topic, key = given["brokers"], given["topic"], given["key"]
 
     def write(rows: DataFrame, batch_id: int) -> None:
@@ -89,11 +89,11 @@ def send(rows: Iterator[Row], brokers: str, topic: str, headers: dict[str, str])
 def _producer(brokers: str) -> Any:
     if brokers not in _producers:
         settings = {"bootstrap.servers": brokers, "enable.idempotence": True, "linger.ms": 5}
-        _producers[brokers] = _client().Producer(settings)
+        _producers[brokers] = client().Producer(settings)
     return _producers[brokers]
 
 
-def _client() -> Any:
+def client() -> Any:
     try:
         import confluent_kafka
     except ImportError as error:

@@ -17,7 +17,7 @@ from spillway.classes.control import ClassControl, ClassTerms
 from spillway.classes.policies import POLICIES
 from spillway.classes.turns import batches_in_flight
 from spillway.clock import Clock, WallClock
-from spillway.errors import SpillwayError, unknown_name
+from spillway.errors import SpillwayError, shown, unknown_name
 from spillway.estimates.flow import answer_sql, check_answers
 from spillway.flow.derived import ARRIVAL, expanded
 from spillway.flow.flow import Flow, ServiceClass
@@ -129,8 +129,8 @@ class Application:
         try:
             changed = ServiceClass.model_validate({**self.classes[name].model_dump(), setting: to})
         except ValidationError as error:
-            problem = error.errors()[0]["msg"].removeprefix("Value error, ")
-            raise SpillwayError(f"{key} cannot become '{to}': {problem}") from error
+            said = "; ".join(one["msg"].removeprefix("Value error, ") for one in error.errors())
+            raise SpillwayError(f"{key} cannot become '{shown(to)}': {said}") from None
         self.classes[name] = changed
         self.dispatcher.change(lambda control: control.change(name, _terms(changed)))
 

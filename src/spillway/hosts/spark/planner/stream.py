@@ -132,7 +132,7 @@ def first_stretches(
     `latest`, `earliest`, or the JSON of Spark's Kafka source, {"topic": {"0": 42}}; a partition
     that the JSON does not name is new and starts at its first position.
     """
-    named = _positions(starting_offsets, topic)
+    named = positions_named(starting_offsets, topic)
     there = [span.partition for span in extent]
     for partition in () if isinstance(named, int) else sorted(set(named) - set(there)):
         raise SpillwayError(
@@ -152,7 +152,7 @@ def first_stretches(
     return tuple(stretches)
 
 
-def _positions(text: str, topic: str | None) -> int | dict[int, int]:
+def positions_named(text: str, topic: str | None) -> int | dict[int, int]:
     if text in ("latest", "earliest"):
         return _LATEST if text == "latest" else _EARLIEST
     try:
