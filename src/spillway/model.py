@@ -42,7 +42,7 @@ class Target:
     def __post_init__(self) -> None:
         if not SHORTEST_DELAY_S <= self.delay_s <= _LONGEST_S:
             raise SpillwayError(
-                f"delay target is {self.delay_s!r} s: it must be at least 1ms, which is how finely"
+                f"delay target is {self.delay_s:g}s: it must be at least 1ms, which is how finely"
                 " Spark counts time, and at most 100000h, for example '2s'"
             )
         if self.statistic not in ("mean", "p95", "p99"):

@@ -35,14 +35,7 @@ _NOUNS: Mapping[Kind, str] = {
     "target": "a duration, alone or after p95 or p99",
     "moment": "epoch seconds or ISO 8601, for example 2026-01-31T12:00:00",
 }
-_JSON_TYPES: Mapping[Kind, object] = {
-    "text": ["string", "number"],  # as in rate: 1000
-    "whole": "integer",
-    "number": "number",
-    "flag": "boolean",
-    "moment": ["string", "number"],
-}
-_LISTS: Mapping[Kind, Kind] = {"texts": "text", "numbers": "number"}
+LISTS: Mapping[Kind, Kind] = {"texts": "text", "numbers": "number"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,31 +131,6 @@ def allowed(option: Option) -> str:
     return " ".join(filter(None, [noun, _range(option)]))
 
 
-def schema_of(options: Iterable[Option]) -> dict[str, Any]:
-    """The JSON Schema of a mapping with these options and no others."""
-    declared = tuple(options)
-    schema: dict[str, Any] = {"type": "object", "additionalProperties": False}
-    schema["properties"] = {o.name: _schema(o) for o in declared if o.prefix is None}
-    families = {f"^{re.escape(o.prefix)}": _schema(o) for o in declared if o.prefix}
-    needed = [option.name for option in declared if option.required]
-    if families:
-        schema["patternProperties"] = families
-    if needed:
-        schema["required"] = needed
-    return schema
-
-
-def table_of(options: Iterable[Option], title: str = "option") -> str:
-    """The options as a Markdown table."""
-    rows = [f"| {title} | value | default | meaning |", "|---|---|---|---|"]
-    for option in options:
-        unit = f" ({option.unit})" if option.unit else ""
-        value = ", ".join(f"`{name}`" for name in option.choices) or allowed(option) + unit
-        cells = (f"`{option.name}`", value, _default(option), option.meaning)
-        rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
-    return "\n".join(rows)
-
-
 def _value(option: Option, there: Mapping[str, Any], what: str) -> Any:
     if option.prefix is not None:
         names = [name for name in there if name.startswith(option.prefix)]
@@ -180,6 +148,9 @@ def _value(option: Option, there: Mapping[str, Any], what: str) -> Any:
 
 
 def _parse(option: Option, value: object, subject: str) -> Any:
+    if not _has_form(option, value):
+        shape = "mapping" if isinstance(value, dict) else "list"
+        raise SpillwayError(f"{subject} is a {shape}: it must be {allowed(option)}")
     text = written(value)
     if len(text) > MOST_TEXT:
         raise SpillwayError(f"{subject} has {len(text)} characters: at most {MOST_TEXT}")
@@ -190,12 +161,12 @@ def _parse(option: Option, value: object, subject: str) -> Any:
     if option.check is not None and not option.pattern:
         option.check(text)
     try:
-        if option.kind not in _LISTS:
+        if option.kind not in LISTS:
             return _single(option, option.kind, text)
         parts = [part.strip() for part in text.split(",")]
         if option.count not in (None, len(parts)):
             raise ValueError
-        return tuple(_single(option, _LISTS[option.kind], part) for part in parts)
+        return tuple(_single(option, LISTS[option.kind], part) for part in parts)
     except (ValueError, KeyError, OverflowError):
         if why := option.refused.get(text.upper() if option.any_case else text):
             raise SpillwayError(f"{subject} is {quoted(value)}: {why}") from None
@@ -233,12 +204,18 @@ def _single(option: Option, kind: Kind, text: str) -> Any:
     return text
 
 
+def _has_form(option: Option, value: object) -> bool:
+    """A list where one is asked for, of nothing but values; a value elsewhere."""
+    inner = value if isinstance(value, list | tuple) and option.kind in LISTS else [value]
+    return not any(isinstance(one, list | tuple | dict) for one in inner)
+
+
 def written(value: object) -> str:
     """A value as a user would write it in an option."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
-        return ", ".join(map(_written, value))
+        return ", ".join(map(written, value))
     return str(value)
 
 
@@ -273,32 +250,3 @@ def _range(option: Option) -> str:
         "below": option.below,
     }
     return " and ".join(f"{words} {end:g}" for words, end in limits.items() if end is not None)
-
-
-def _default(option: Option) -> str:
-    if option.required:
-        return "required"
-    return option.without if option.default is None else f"`{written(option.default)}`"
-
-
-def _schema(option: Option) -> dict[str, Any]:
-    kind = _LISTS.get(option.kind, option.kind)
-    limits = {
-        "minimum": option.at_least,
-        "exclusiveMinimum": option.above,
-        "maximum": option.at_most,
-        "exclusiveMaximum": option.below,
-        "pattern": option.pattern or None,
-        "enum": list(option.choices) or None,
-    }
-    one: dict[str, Any] = {"type": _JSON_TYPES.get(kind, "string")}
-    if option.pattern:
-        one["type"] = "string"
-    one |= {name: limit for name, limit in limits.items() if limit is not None}
-    if option.kind in _LISTS:
-        one = {"type": "array", "items": one, "minItems": option.count or 1}
-        if option.count:
-            one["maxItems"] = option.count
-    unit = f" ({option.unit})" if option.unit else ""
-    shown = {} if option.default is None else {"default": option.default}
-    return {**one, "description": option.meaning + unit, **shown}

@@ -6,6 +6,7 @@ file that is not there yet, what a pivot makes) nothing is said.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import sqlglot
 from pyspark.sql.types import DataType
@@ -15,22 +16,19 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 from sqlglot.tokenizer_core import TokenType
 
 from spillway.check.columns import Columns
-from spillway.check.functions import FUNCTIONS
 from spillway.check.misfits import misfits
+from spillway.check.words import (
+    FUNCTIONS,
+    GENERATORS,
+    OF_THE_GATE,
+    UNITS,
+    WITHOUT_PARENTHESES,
+)
 from spillway.errors import nearest_of, shown
 from spillway.flow.sql import TIME_WINDOW, parse
 
-_UNITS = frozenset(
-    "year quarter month week day dayofyear hour minute second millisecond microsecond".split()
-)
-_WITHOUT_PARENTHESES = frozenset(
-    "current_date current_time current_timestamp current_user session_user user localtime"
-    " localtimestamp current_catalog current_database current_schema current_timezone".split()
-)
-# What the gate adds to every row, or on request.
-_OF_THE_GATE = frozenset(
-    "_arrival _weight _place _gap_until _kept_from _queries _version query_id".split()
-)
+UNNAMED = "#"  # begins what stands for the names that Spark makes up
+_SEVERAL = (exp.Explode, exp.Posexplode, exp.Inline, exp.Aliases)  # columns of one expression
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,8 +63,10 @@ def analysed(name: str, sql: str, streams: Mapping[str, Columns | None]) -> Anal
     tree = parse(name, sql)
     try:
         return _Analyst(streams).look(tree, sql)
-    except (SqlglotError, RecursionError, KeyError, AttributeError, ValueError):
-        return Analysis(problems=(), columns=None)  # the reader is at fault, Spark has the last word
+    except (SqlglotError, RecursionError):
+        return Analysis(
+            problems=(), columns=None
+        )  # the reader is at fault, Spark has the last word
 
 
 class _Analyst:
@@ -98,7 +98,7 @@ class _Analyst:
         tokens = sqlglot.tokenize(sql, read="spark")
         aliases = {a.name.lower() for a in tree.find_all(exp.TableAlias)}
         before = TokenType.SEMICOLON
-        for token, following in zip(tokens, tokens[1:], strict=False):
+        for token, following in pairwise(tokens):
             called = token.token_type == TokenType.VAR and following.token_type == TokenType.L_PAREN
             name = token.text.lower()
             if called and before != TokenType.DOT and name not in FUNCTIONS | aliases:
@@ -124,7 +124,7 @@ class _Analyst:
         return _result(tree, sources)
 
     def _look_at_union(self, scope: Scope, tree: exp.SetOperation) -> Columns | None:
-        sides = [self._results.get(id(part)) for part in scope.union_scopes]
+        sides = [self._results.get(id(part)) for part in scope.set_operation_scopes]
         left, right = (*sides, None, None)[:2]
         counts = [len(side) for side in (left, right) if side is not None]
         by_name = tree.args.get("by_name")
@@ -144,6 +144,9 @@ class _Analyst:
             if node.args.get("pivots") or node.args.get("alias_column_names"):
                 columns = None
             sources.by_alias[alias.lower()] = columns
+        for join in joins:
+            if join.kind in ("SEMI", "ANTI"):  # its columns may only stand in ON
+                sources.by_alias.setdefault(join.alias_or_name.lower(), None)
         for lateral in tree.args.get("laterals") or []:
             alias = lateral.args.get("alias")
             made = [c.name.lower() for c in alias.columns] if alias is not None else []
@@ -155,10 +158,14 @@ class _Analyst:
         if isinstance(source, exp.Table):
             return self._streams.get(source.name.lower())
         columns = self._results.get(id(source))
+        if columns is not None and any(name.startswith(UNNAMED) for name in columns):
+            return None
         alias = source.expression.parent if isinstance(source, Scope) else None
         renamed = alias.args.get("alias") if alias is not None else None
         if columns is not None and isinstance(renamed, exp.TableAlias) and renamed.columns:
-            return dict(zip((c.name.lower() for c in renamed.columns), columns.values(), strict=False))
+            return dict(
+                zip((c.name.lower() for c in renamed.columns), columns.values(), strict=False)
+            )
         return columns
 
     def _look_at_column(
@@ -172,8 +179,10 @@ class _Analyst:
             return
         found = sources.with_column(first)
         if len(found) > 1 and not sources.shared and not rest and first not in aliases:
-            self._note(column, f"column '{shown(column.name)}' is in {' and '.join(found)}: say which")
-        if found or first in aliases or first in _OF_THE_GATE or not sources.are_known:
+            self._note(
+                column, f"column '{shown(column.name)}' is in {' and '.join(found)}: say which"
+            )
+        if found or first in aliases or first in OF_THE_GATE or not sources.are_known:
             if len(found) == 1 and not rest and first not in aliases:
                 column.set("table", exp.to_identifier(found[0]))
                 _typed(column, sources.by_alias[found[0]], first)
@@ -183,7 +192,7 @@ class _Analyst:
 
     def _look_inside(self, column: exp.Column, alias: str, name: str, sources: _Sources) -> None:
         columns = sources.by_alias[alias]
-        if columns is None or name in _OF_THE_GATE:
+        if columns is None or name in OF_THE_GATE:
             return
         if name in columns:
             _typed(column, columns, name)
@@ -193,10 +202,12 @@ class _Analyst:
 
     def _is_outside(self, scope: Scope, name: str) -> bool:
         """Whether a query around this one has it, or may have."""
-        while (scope := scope.parent) is not None:
-            if not isinstance(scope.expression, exp.Select):
+        outer = scope.parent
+        while outer is not None:
+            if not isinstance(outer.expression, exp.Select):
                 return True
-            around = self._sources_of(scope, scope.expression)
+            around = self._sources_of(outer, outer.expression)
+            outer = outer.parent
             if name in around.by_alias or around.with_column(name) or not around.are_known:
                 return True
         return False
@@ -221,7 +232,7 @@ def _is_word(column: exp.Column, name: str) -> bool:
     if len(column.parts) > 1 or column.this.args.get("quoted"):
         return False
     in_call = isinstance(column.parent, exp.Func)
-    return name in _WITHOUT_PARENTHESES or (in_call and name in _UNITS)
+    return name in WITHOUT_PARENTHESES or (in_call and name in UNITS)
 
 
 def _typed(column: exp.Column, columns: Columns | None, name: str) -> None:
@@ -249,10 +260,13 @@ def _result(tree: exp.Select, sources: _Sources) -> Columns | None:
                     return None
                 found |= columns
             continue
-        if isinstance(expression, (exp.Explode, exp.Posexplode, exp.Inline)):
+        if isinstance(expression, _SEVERAL) or expression.name.lower() in GENERATORS:
             return None
-        name = expression.alias_or_name.lower() or f"#{number}"
-        found[name if name not in found else f"#{number}"] = _passed_on(expression, sources)
+        is_named = isinstance(expression, exp.Alias | exp.Column | exp.Cast)
+        name = expression.alias_or_name.lower() if is_named else ""
+        if name in found or not name:
+            name = f"{UNNAMED}{number}"
+        found[name] = _passed_on(expression, sources)
     return found
 
 
@@ -260,8 +274,8 @@ def _passed_on(expression: exp.Expr, sources: _Sources) -> DataType | None:
     inner = expression.this if isinstance(expression, exp.Alias) else expression
     if not isinstance(inner, exp.Column) or len(inner.parts) > 2:
         return None
-    holders: Sequence[str] = [inner.table.lower()] if inner.table else sources.with_column(
-        inner.name.lower()
+    holders: Sequence[str] = (
+        [inner.table.lower()] if inner.table else sources.with_column(inner.name.lower())
     )
     kinds = [(sources.by_alias.get(alias) or {}).get(inner.name.lower()) for alias in holders]
     return kinds[0] if len(kinds) == 1 else None

@@ -190,7 +190,7 @@ class _Composer:
             self._require_tag(event, f"{_TAG}str", "a key")
             key = self._checked(event, event.value)
             node = self._node(self._next(), depth + 1)
-            if key == "<<" and event.style is None:
+            if key == "<<" and not event.style:
                 merged += self._merged(event, node)
             elif key in found:
                 raise self._refused(

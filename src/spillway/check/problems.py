@@ -5,7 +5,6 @@ What is found here is what a run would refuse, told before Spark starts.
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from spillway.check.document import Location
@@ -67,10 +66,12 @@ def place_in(text: str) -> Location:
 def _name_problems(flow: Flow) -> Iterator[Problem]:
     for name, query in flow.queries.items():
         if query.class_name not in flow.classes:
-            said = unknown_name("class", query.class_name, flow.classes)
+            missing = unknown_name("class", query.class_name, flow.classes)
             place = ("queries", name, "class")
-            yield Problem(place=place, text=f"queries.{name}.class: {said}")
-    names = {f"streams.{name}": list(s.columns) for name, s in flow.streams.items() if s.columns}
+            yield Problem(place=place, text=f"queries.{name}.class: {missing}")
+    names = {
+        f"streams.{name}.columns": list(s.columns) for name, s in flow.streams.items() if s.columns
+    }
     for where, given in {"streams": list(flow.streams), **names}.items():
         known: dict[str, str] = {}
         for name in given:
@@ -139,7 +140,7 @@ def located(name: str, stream: Stream, problem: Problem) -> Problem:
 def _query_problems(flow: Flow) -> Iterator[Problem]:
     for name, query in flow.queries.items():
         key = "sql" if query.template is None else "template"
-        found = [p for p in _asked(lambda n=name, q=query: streams_of(n, q.text, flow))]  # type: ignore[misc]
+        found = list(_asked(lambda n=name, q=query: streams_of(n, q.text, flow)))  # type: ignore[misc]
         for problem in found:
             said = problem.text.replace(f"queries.{name}.sql", f"queries.{name}.{key}")
             yield Problem(place=("queries", name, key), text=said, line=problem.line)

@@ -70,7 +70,10 @@ def _sentence(name: str, location: Location, problems: list[ErrorDetails]) -> st
         return f"{name}: {_not_a_choice(problem)}"
     if kind == "value_error":
         said = problem["msg"].removeprefix("Value error, ")
-        return f"{name}: {said}" if isinstance(given, dict | list) else _is(name, given, said)
+        if isinstance(given, dict | list):
+            return f"{name}: {said}"
+        _, repeated, rest = said.partition(f" is {quoted(given)}: ")
+        return _is(name, given, rest if repeated else said)
     return _is(name, given, f"it must be {_allowed(problems)}")
 
 

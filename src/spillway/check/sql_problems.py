@@ -3,16 +3,20 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pyspark.sql.types import TimestampNTZType, TimestampType
+from pyarrow import ArrowException
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructField, StructType, TimestampNTZType, TimestampType
+from sqlglot import exp
 
-from spillway.check.analysis import Analysis, analysed
+from spillway.check.analysis import UNNAMED, Analysis, analysed
 from spillway.check.columns import Columns, columns_of
 from spillway.check.document import Location
 from spillway.errors import SpillwayError, unknown_name
 from spillway.estimates.flow import selection_of
 from spillway.flow.derived import ARRIVAL
 from spillway.flow.flow import Flow, Query, Stream
-from spillway.flow.sql import streams_of
+from spillway.flow.sql import parse, streams_of
+from spillway.gate.shedders.expressions import evaluate
 
 _TIMES = (TimestampType, TimestampNTZType)
 
@@ -37,6 +41,7 @@ def sql_problems(flow: Flow) -> Iterator[Problem]:
         result = analysed(name, query.text, known)
         found += _told(("queries", name, key), result)
         found += _key_problems(name, query, result.columns)
+        found += _mode_problems(name, query, flow)
     yield from found
 
 
@@ -97,12 +102,45 @@ def _column_problems(name: str, stream: Stream, columns: Columns) -> Iterator[Pr
         elif kind is not None and not isinstance(kind, _TIMES):
             said = f"is '{time}', which is {kind.simpleString()}: an event time is a timestamp"
             yield Problem(place=place, text=f"{where} {said}")
+    yield from _shedder_problems(name, stream, columns)
+
+
+def _shedder_problems(name: str, stream: Stream, columns: Columns) -> Iterator[Problem]:
+    """It looks at some columns, and computes with them."""
     selection = selection_of(stream)
-    for column in selection.columns if selection is not None else ():
-        if column.lower() not in by_name:
+    if selection is None:
+        return
+    place = ("streams", name, "utility" if stream.shedder == "utility" else "key")
+    for column in selection.columns:
+        if column not in columns and column != ARRIVAL:
             said = unknown_name(f"column of shedder '{stream.shedder}'", column, columns)
-            place = ("streams", name, "utility" if stream.shedder == "utility" else "key")
             yield Problem(place=place, text=f"streams.{name}: {said}")
+            return
+    kinds = [(column, columns.get(column)) for column in selection.columns if column != ARRIVAL]
+    if stream.utility is not None and all(kind is not None for _, kind in kinds):
+        fields = [StructField(column, kind) for column, kind in kinds if kind is not None]
+        try:
+            evaluate(stream.utility, to_arrow_schema(StructType(fields)).empty_table())
+        except (SpillwayError, ArrowException, KeyError) as error:
+            yield Problem(place=place, text=f"streams.{name}: {error}")
+
+
+def _mode_problems(name: str, query: Query, flow: Flow) -> Iterator[Problem]:
+    tree = parse(name, query.text)
+    aggregates = any(select.args.get("group") for select in tree.find_all(exp.Select))
+    timed = any(flow.streams[s].event_time for s in streams_of(name, query.text, flow))
+    said = None
+    if query.mode == "append" and aggregates and not timed:
+        said = (
+            "append: an aggregate is only complete behind a watermark, so give a stream's"
+            " event_time, or use mode update"
+        )
+    elif query.mode == "complete" and not tree.find(exp.AggFunc, exp.Group):
+        said = "complete: there is no aggregate that could be shown as a whole; use mode append"
+    elif query.mode != "append" and query.sink.type == "parquet":
+        said = f"{query.mode}: sink parquet can only append"
+    if said is not None:
+        yield Problem(place=("queries", name, "mode"), text=f"queries.{name}.mode is {said}")
 
 
 def _key_problems(name: str, query: Query, columns: Columns | None) -> Iterator[Problem]:
@@ -110,11 +148,13 @@ def _key_problems(name: str, query: Query, columns: Columns | None) -> Iterator[
     asked = query.sink.options.get("key")
     if asked is None or columns is None or query.template is not None or query.estimate:
         return
-    if any(column.startswith("#") for column in columns):
+    if any(column.startswith(UNNAMED) for column in columns):
         return
     for key in asked if isinstance(asked, list) else str(asked).split(","):
         column = str(key).strip().lower()
         flat = any(column.startswith(f"{one}_") for one in columns)
         if column not in columns and not flat and not column.startswith("_"):
             said = unknown_name("column of the result", str(key).strip(), columns)
-            yield Problem(place=("queries", name, "sink", "key"), text=f"queries.{name}.sink: {said}")
+            yield Problem(
+                place=("queries", name, "sink", "key"), text=f"queries.{name}.sink: {said}"
+            )

@@ -73,6 +73,8 @@ def law_settings(given: list[str]) -> dict[str, object]:
     for text in given:
         name, equals, value = text.partition("=")
         if not equals:
-            raise SpillwayError(f"--set is '{shown(text)}': it must be name=value, such as headroom=0.9")
+            raise SpillwayError(
+                f"--set is '{shown(text)}': it must be name=value, such as headroom=0.9"
+            )
         found[name.strip()] = value.strip()
     return found

@@ -21,6 +21,7 @@ from pydantic_core import CoreSchema, core_schema
 from spillway.errors import SpillwayError
 from spillway.gate.rules import Policy
 from spillway.gate.shedders import catalog
+from spillway.gate.shedders.expressions import columns_of
 from spillway.load import laws
 from spillway.logs.catalog import MODULES
 from spillway.model import Target, parse_duration_s
@@ -45,6 +46,14 @@ def _valid_duration(text: str) -> str:
     return text
 
 
+def _valid_utility(text: str) -> str:
+    try:
+        columns_of(text)
+    except SpillwayError as error:
+        raise ValueError(str(error)) from error
+    return text
+
+
 def _valid_wait(text: str) -> str:
     return text if text == NONE else _valid_duration(text)
 
@@ -63,6 +72,7 @@ _MASTER = re.compile(
 NONE = "0s"
 MOST_NAMES = 10_000  # of streams, of classes and of queries: far beyond what one driver runs
 Duration = Annotated[str, AfterValidator(_valid_duration)]
+Utility = Annotated[str, Field(min_length=1), AfterValidator(_valid_utility)]
 TargetText = Annotated[str, AfterValidator(_valid_target)]
 Master = Annotated[str, AfterValidator(_valid_master)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=64)]
@@ -116,8 +126,8 @@ class Stream(Part):
     key: Name | None = Field(
         None, description="column of the keys (shedder key) or of the groups (shedder strata)"
     )
-    utility: str | None = Field(
-        None, min_length=1, description="shedder utility: expression; the least goes first"
+    utility: Utility | None = Field(
+        None, description="shedder utility: expression; the least goes first"
     )
     window: Duration | None = Field(
         None, description="shedder windows: how much event time stays or goes as a whole"
@@ -141,7 +151,8 @@ class Stream(Part):
 class ServiceClass(Part):
     """Priority and delay target, shared by the queries of the class."""
 
-    delay: TargetText = Field(description="delay target with its statistic: '2s' or 'p99 2s'")
+    delay: Utility = Annotated[str, Field(min_length=1), AfterValidator(_valid_utility)]
+TargetText = Field(description="delay target with its statistic: '2s' or 'p99 2s'")
     priority: int = Field(1, ge=1, le=1000, description="share of the machine, relative to others")
     manager: str | dict[str, Any] = Field(
         "predictive",

@@ -4,6 +4,7 @@ sqlglot takes `window(` after GROUP BY for the WINDOW clause. Until the tree is 
 function goes by another name.
 """
 
+import re
 from itertools import pairwise
 
 import sqlglot
@@ -15,6 +16,7 @@ from spillway.errors import SpillwayError, shown, unknown_name
 from spillway.flow.flow import Flow
 
 TIME_WINDOW = "spillway_time_window"
+_INNER = re.compile(r"Required keyword: .*")  # in the words of the parser's own code
 _MOST_DEPTH = 200  # levels of a tree: Spark's own analyser goes deeper, a reader does not
 
 
@@ -46,11 +48,15 @@ def streams_of(name: str, sql: str, flow: Flow) -> tuple[str, ...]:
     """The streams that a query reads, in the flow's order; unknown tables are refused."""
     tree = parse(name, sql)
     local = {cte.alias for cte in tree.find_all(exp.CTE)}
-    tables = [table.name for table in tree.find_all(exp.Table) if table.name not in local]
-    for table in tables:
-        if table not in flow.streams:
-            problem = unknown_name("stream", table, flow.streams)
-            raise SpillwayError(f"queries.{name}.sql reads a table that is no stream: {problem}")
+    found = [table for table in tree.find_all(exp.Table) if table.name not in local]
+    tables = [table.name for table in found]
+    for table in found:
+        if table.name not in flow.streams:
+            problem = unknown_name("stream", table.name or table.sql("spark"), flow.streams)
+            line = next((n.meta["line"] for n in table.walk() if "line" in n.meta), 1)
+            raise SpillwayError(
+                f"queries.{name}.sql reads at line {line} a table that is no stream: {problem}"
+            )
     if not tables:
         known = ", ".join(flow.streams)
         raise SpillwayError(f"queries.{name}.sql reads no stream: known are {known}")
@@ -79,7 +85,10 @@ def _described(name: str, error: Exception) -> str:
     details = getattr(error, "errors", None) or [{}]
     detail = details[0]
     if "line" not in detail:
-        said = (str(error).splitlines() or ["it ends too early"])[0]
-        return f"queries.{name}.sql cannot be parsed: {shown(said)}"
+        return (
+            f"queries.{name}.sql cannot be parsed: a quote, a comment or a bracket is not closed,"
+            " or a character has no meaning there"
+        )
     place = f"line {detail['line']}, column {detail['col']}, near '{shown(detail['highlight'])}'"
-    return f"queries.{name}.sql cannot be parsed at {place}: {shown(detail['description'])}"
+    said = _INNER.sub("something is missing", shown(detail["description"]))
+    return f"queries.{name}.sql cannot be parsed at {place}: {said}"

@@ -32,7 +32,7 @@ SAMPLES_FILE_BYTES = 4_000_000  # of a partition; later samples are left out, co
 MOST_INTERVALS = 20_000  # of a partition and kind: beyond that the lowest are forgotten
 
 KINDS = ("malformed", "lost")
-_DAMAGED = (ValueError, KeyError, TypeError)
+_DAMAGED = (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError)
 _STICKY_FOR_ALL = stat.S_ISVTX | stat.S_IWOTH  # a folder such as /tmp
 _LONGEST_NAME = 200  # of a folder: file systems take 255 bytes
 

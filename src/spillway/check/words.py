@@ -1,10 +1,9 @@
-"""The functions of Spark SQL by name, as `SHOW SYSTEM FUNCTIONS` of Spark 4.3 lists them.
+"""Words of Spark SQL: functions, and what stands bare in an expression without being a column.
 
-A test that starts Spark compares the two.
+`_FUNCTIONS` is what `SHOW SYSTEM FUNCTIONS` of Spark 4.3 lists; a test that starts Spark compares.
 """
 
-LISTED = frozenset(
-    """
+_FUNCTIONS = """
 abs acos acosh add_months aes_decrypt aes_encrypt aggregate and any any_value
 approx_count_distinct approx_percentile approx_top_k approx_top_k_accumulate
 approx_top_k_combine approx_top_k_estimate array array_agg array_append array_compact
@@ -80,14 +79,24 @@ variant_strip_nulls vector_avg vector_cosine_similarity vector_inner_product vec
 vector_norm vector_normalize vector_sum version weekday weekofyear when width_bucket window
 window_time xpath xpath_boolean xpath_double xpath_float xpath_int xpath_long xpath_number
 xpath_short xpath_string xxhash64 year zeroifnull zip_with
-""".split()
-)
+"""
 # What stands before a parenthesis in the grammar itself, or has no entry of its own in the list.
-_GRAMMAR = frozenset(
-    """
+_GRAMMAR = """
 all any as by cast cube else except extract from group identifier in intersect interval join
-lateral limit on or and not over pivot rollup select sets some table then timestampadd timestampdiff
-trim try_cast union unpivot using values when where with within
-""".split()
-)
-FUNCTIONS = LISTED | _GRAMMAR
+lateral limit on or and not over pivot rollup select sets some table then timestampadd
+timestampdiff trim try_cast union unpivot using values when where with within
+"""
+_UNITS = "year quarter month week day dayofyear hour minute second millisecond microsecond"
+_BARE = """
+current_date current_time current_timestamp current_user session_user user localtime
+localtimestamp current_catalog current_database current_schema current_timezone
+"""
+_SEVERAL = "stack json_tuple inline_outer variant_explode explode_outer"
+_GATE = "_arrival _weight _place _gap_until _kept_from _queries _version query_id"
+
+LISTED = frozenset(_FUNCTIONS.split())
+FUNCTIONS = LISTED | frozenset(_GRAMMAR.split())
+UNITS = frozenset(_UNITS.split())
+WITHOUT_PARENTHESES = frozenset(_BARE.split())
+GENERATORS = frozenset(_SEVERAL.split())  # of several columns
+OF_THE_GATE = frozenset(_GATE.split())  # what it adds to every row, or on request
