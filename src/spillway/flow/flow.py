@@ -151,8 +151,7 @@ class Stream(Part):
 class ServiceClass(Part):
     """Priority and delay target, shared by the queries of the class."""
 
-    delay: Utility = Annotated[str, Field(min_length=1), AfterValidator(_valid_utility)]
-TargetText = Field(description="delay target with its statistic: '2s' or 'p99 2s'")
+    delay: TargetText = Field(description="delay target with its statistic: '2s' or 'p99 2s'")
     priority: int = Field(1, ge=1, le=1000, description="share of the machine, relative to others")
     manager: str | dict[str, Any] = Field(
         "predictive",
