@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 _SHOWN = 80  # characters of a value
+_MOST_LINE = 1500  # characters of a problem
 _MOST_KNOWN = 40  # names of a list
 
 
@@ -15,7 +16,7 @@ class SpillwayError(Exception):
 
     @property
     def problems(self) -> tuple[str, ...]:
-        return tuple(printable(" ".join(str(part).splitlines())) for part in self.args)
+        return tuple(shown(" ".join(str(part).splitlines()), _MOST_LINE) for part in self.args)
 
     def __str__(self) -> str:
         return "\n".join(self.problems)

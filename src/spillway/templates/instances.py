@@ -59,6 +59,8 @@ def add_instances(store: InstanceStore, name: str, rows: Sequence[Values] | Path
     if frame is None:
         raise SpillwayError(f"{store.path} holds no template: name a query with a template")
     template = Template.parse(name, frame.template)
+    if set(frame.types) != set(template.value_parameters):
+        raise SpillwayError(f"{store.path}:1 is damaged: it has types of other parameters")
     given, places = _from_csv(name, rows) if isinstance(rows, Path) else (rows, None)
     types = frame.types
     typed = [{k: _as_type(types.get(k, "STRING"), v) for k, v in row.items()} for row in given]

@@ -161,8 +161,8 @@ def positions_named(text: str, topic: str | None) -> int | dict[int, int]:
         positions = {int(name): _position(name, at) for name, at in partitions.items()}
     except (ValueError, AttributeError, TypeError, RecursionError):
         raise SpillwayError(
-            f"option 'startingOffsets' is '{shown(text)}': it must be latest, earliest or the offset JSON"
-            ' of one topic, for example {"events": {"0": 42, "1": 17}}'
+            f"option 'startingOffsets' is '{shown(text)}': it must be latest, earliest or the"
+            ' offset JSON of one topic, for example {"events": {"0": 42, "1": 17}}'
         ) from None
     if topic is not None and named != topic:
         raise SpillwayError(
