@@ -154,6 +154,8 @@ def _parse(option: Option, value: object, subject: str) -> Any:
     text = written(value)
     if len(text) > MOST_TEXT:
         raise SpillwayError(f"{subject} has {len(text)} characters: at most {MOST_TEXT}")
+    if "\0" in text:
+        raise SpillwayError(f"{subject} holds a null character: leave it out")
     if option.kind == "target":
         return Target.parse(text)
     if option.kind == "duration":

@@ -6,42 +6,20 @@ from collections.abc import Callable
 from typing import Any
 
 LONG = 5000
+# fmt: off
 PIECES = (
-    *("", " ", "\n", "\t", "\r\n", ":", ": ", "- ", "#", "'", '"', "`", ",", "|", ">", "%", "\\"),
-    *("[", "]", "{", "}", "(", ")", "<", ">", "&a ", "*a", "!foo ", "!!python/name:os.system "),
-    *("!!set ", "<<: *a", "---\n", "...\n", "%YAML 9.9\n", "? ", "~", "null", "true", "yes", "on"),
-    *(".inf", "-.inf", ".nan", "nan", "inf", "1e999", "-1", "0", "0.0", "1e-320", "007", "0x10"),
-    *(
-        "1:30",
-        "2024-13-45",
-        "2026-01-31T12:00:00",
-        "9" * LONG,
-        "1" + "0" * 25,
-        "9223372036854775808",
-    ),
-    *("\0", "\x1b[31m", "\ufeff", "\u202e", "\ud7ff", "\U0001f600", "ß", "٣", "[red]", ":smile:"),
-    *(
-        "[" * LONG,
-        "(" * LONG,
-        "{a: " * 50,
-        "- " * 500,
-        "-" * LONG,
-        "NOT " * 500,
-        " " * LONG,
-        "'" * 99,
-    ),
-    *("SELECT ", " FROM ", " WHERE ", " GROUP BY ", " JOIN ", "count(*)", "window(", "/*", "--"),
-    *(
-        "${HOME}",
-        "${NOPE_NOT_SET}",
-        "${file:/nonexistent}",
-        "../../etc",
-        "/dev/null",
-        "us",
-        "0s",
-        "50us",
-    ),
+    "", " ", "\n", "\t", "\r\n", ":", ": ", "- ", "#", "'", '"', "`", ",", "|", ">", "%", "\\",
+    "[", "]", "{", "}", "(", ")", "<", ">", "&a ", "*a", "!foo ", "!!python/name:os.system ",
+    "!!set ", "<<: *a", "---\n", "...\n", "%YAML 9.9\n", "? ", "~", "null", "true", "yes", "on",
+    ".inf", "-.inf", ".nan", "nan", "inf", "1e999", "-1", "0", "0.0", "1e-320", "007", "0x10",
+    "1:30", "2024-13-45", "2026-01-31T12:00:00", "9" * LONG, "1" + "0" * 25,
+    "9223372036854775808", "us", "0s", "50us", "../../etc", "/dev/null", "'" * 99,
+    "\0", "\x1b[31m", "\ufeff", "\u202e", "\ud7ff", "\U0001f600", "ß", "\u0663", "[red]", ":smile:",
+    "[" * LONG, "(" * LONG, "{a: " * 50, "- " * 500, "-" * LONG, "NOT " * 500, " " * LONG,
+    "SELECT ", " FROM ", " WHERE ", " GROUP BY ", " JOIN ", "count(*)", "window(", "/*", "--",
+    "${HOME}", "${NOPE_NOT_SET}", "${file:/nonexistent}",
 )
+# fmt: on
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 2**31, 2**63, -(2**63) - 1, 10**25, 0.5, -0.5, 1e308, 5e-324),
     *(float("nan"), float("inf"), float("-inf"), "", "x", "0", "1s", "\0", "\ud800", "[red]"),
@@ -109,7 +87,7 @@ def _changed(rng: random.Random, value: Any) -> Any:
         if change == 0:
             return value[:at] + value[at + 1 :]
         if change == 1:
-            return value[:at] + [value[at]] + value[at:]
+            return [*value[:at], value[at], *value[at:]]
         return [*value[:at], _changed(rng, value[at]), *value[at + 1 :]]
     if type(value) is int and rng.random() < 0.4:
         return value + rng.choice((-1, 1, 2**20, -(2**20), 2**40))
@@ -119,7 +97,7 @@ def _changed(rng: random.Random, value: Any) -> Any:
 
 
 def lines_of(rng: random.Random, seeds: list[Any]) -> bytes:
-    """JSON lines, most of them whole, one or two changed, some torn, doubled or in another order."""
+    """JSON lines, most of them whole, one or two changed, some torn, doubled or moved."""
     lines = [json.dumps(value) for value in seeds]
     for _ in range(rng.choice((1, 1, 2))):
         at = rng.randrange(len(lines))

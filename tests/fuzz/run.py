@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from fuzz.targets import ACCEPTED, Target_, targets
+from fuzz.targets import ACCEPTED, Fuzzed, targets
 from spillway.errors import SpillwayError
 
 LONGEST_S = 10.0
@@ -58,7 +58,7 @@ def violations(count: int, seed: int, counts: Counter[str] | None = None) -> lis
     return found
 
 
-def _one(target: Target_, seed: int, number: int) -> Violation | None:
+def _one(target: Fuzzed, seed: int, number: int) -> Violation | None:
     rng = random.Random(f"{seed}/{number}")
     folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
     try:

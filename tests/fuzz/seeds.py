@@ -40,9 +40,9 @@ def flows() -> tuple[str, ...]:
 
 SQL = (
     "SELECT key, count(*) AS n, avg(value) AS a FROM s GROUP BY window(event_time, '10s'), key",
-    "SELECT a.key, b.value FROM s AS a JOIN s AS b ON a.key = b.key AND a.event_time > b.event_time",
+    "SELECT a.key, b.value FROM s AS a JOIN s AS b ON a.key = b.key AND a.value > 1",
     "WITH w AS (SELECT key, value FROM s) SELECT CASE WHEN value > 1 THEN 'x' END AS k FROM w",
-    "SELECT key FROM s WHERE key IN (SELECT key FROM s WHERE value > 1) UNION ALL SELECT key FROM s",
+    "SELECT key FROM s WHERE key IN (SELECT key FROM s WHERE value > 1) UNION SELECT key FROM s",
     "SELECT transform(array(key), x -> x + 1) AS t, extract(hour FROM event_time) FROM s",
 )
 UTILITIES = (

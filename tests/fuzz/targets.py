@@ -50,7 +50,7 @@ Case = tuple[Any, Callable[[], object]]  # what to show, what to run
 
 
 @dataclass(frozen=True, kw_only=True)
-class Target_:
+class Fuzzed:
     """`make` draws an input and says what to do with it, in a folder of its own."""
 
     name: str
@@ -259,13 +259,15 @@ class Channel:
 
 
 @contextmanager
-def targets() -> Iterator[tuple[list[Target_], list[str]]]:
+def targets() -> Iterator[tuple[list[Fuzzed], list[str]]]:
     """All of them, and what threads of the channel died of."""
     died: list[str] = []
     before = threading.excepthook
-    threading.excepthook = lambda found: died.append(
-        f"{found.exc_type.__name__}: {found.exc_value}"
-    )
+
+    def died_of(found: threading.ExceptHookArgs) -> None:
+        died.append(f"{found.exc_type.__name__}: {found.exc_value}")
+
+    threading.excepthook = died_of
     channel = Channel()
     shares: dict[str, tuple[int, Callable[[random.Random, Path], Case]]] = {
         "flow": (18, _flow),
@@ -286,7 +288,7 @@ def targets() -> Iterator[tuple[list[Target_], list[str]]]:
         "channel": (5, channel.make),
     }
     try:
-        yield [Target_(name=n, share=s, make=make) for n, (s, make) in shares.items()], died
+        yield [Fuzzed(name=n, share=s, make=make) for n, (s, make) in shares.items()], died
     finally:
         threading.excepthook = before
         channel.close()

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from fuzz.mutations import json_of
-from fuzz.run import Target_, _one, violations
+from fuzz.run import Fuzzed, _one, violations
 from spillway.errors import SpillwayError
 
 
@@ -28,7 +28,7 @@ def refuses_in_two_lines() -> None:
     ("run", "expected"), [(refuses_badly, "KeyError"), (refuses_in_two_lines, "not a line")]
 )
 def test_what_is_no_refusal_is_a_violation(run: object, expected: str) -> None:
-    target = Target_(name="t", share=1, make=lambda rng, folder: ("given", run))  # type: ignore[arg-type, return-value]
+    target = Fuzzed(name="t", share=1, make=lambda rng, folder: ("given", run))  # type: ignore[arg-type, return-value]
     violation = _one(target, 1, 1)
     assert violation is not None
     assert expected in violation.what

@@ -79,6 +79,7 @@ def _tell_again(record: Path, as_json: bool) -> None:
     try:
         lines = [json.loads(line) for line in whole_lines(record)]
         pairs = list(told_again(lines))
+        differ = [then["seq"] for then, now in pairs if then != now]
     except OSError as error:
         raise SpillwayError(f"there is no file at {record} ({error.strerror})") from error
     except DAMAGED as error:
@@ -86,7 +87,6 @@ def _tell_again(record: Path, as_json: bool) -> None:
             f"{record} is no record of a gate: give a file of option 'record', or --manager for"
             " a journal"
         ) from error
-    differ = [then["seq"] for then, now in pairs if then != now]
     if as_json:
         print_json({"offsets": len(pairs), "differ": differ})
     else:
