@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+from spillway.redaction import redacted
+
 _SHOWN = 80  # characters of a value
 _MOST_LINE = 1500  # characters of a problem
 _MOST_KNOWN = 40  # names of a list
@@ -16,7 +18,8 @@ class SpillwayError(Exception):
 
     @property
     def problems(self) -> tuple[str, ...]:
-        return tuple(shown(" ".join(str(part).splitlines()), _MOST_LINE) for part in self.args)
+        lines = (redacted(" ".join(str(part).splitlines())) for part in self.args)
+        return tuple(shown(line, _MOST_LINE) for line in lines)
 
     def __str__(self) -> str:
         return "\n".join(self.problems)

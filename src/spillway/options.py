@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from spillway.errors import SpillwayError, nearest_of, quoted, shown
 from spillway.model import Target, parse_duration_s
+from spillway.redaction import HIDDEN, is_secret
 
 Kind = Literal[
     "text", "texts", "whole", "number", "numbers", "flag", "duration", "target", "choice", "moment"
@@ -174,7 +175,8 @@ def _parse(option: Option, value: object, subject: str) -> Any:
             raise SpillwayError(f"{subject} is {quoted(value)}: {why}") from None
         near = nearest_of(text, option.choices)
         hint = f" (did you mean '{near}'?)" if near else ""
-        said = f"{subject} is {quoted(value)}: it must be {allowed(option)}{hint}"
+        given = HIDDEN if is_secret(option.name) else quoted(value)
+        said = f"{subject} is {given}: it must be {allowed(option)}{hint}"
         raise SpillwayError(said) from None
 
 

@@ -104,7 +104,7 @@ def _words(rng: random.Random, folder: Path) -> Case:
         )
     )
     text = text_of(rng, given)
-    return text, partial(ask, text)  # type: ignore[arg-type]
+    return text, partial(ask, text)
 
 
 def _options(rng: random.Random, folder: Path) -> Case:

@@ -5,7 +5,8 @@ import random
 import pytest
 
 from fuzz.mutations import json_of
-from fuzz.run import Fuzzed, _one, violations
+from fuzz.run import _one, violations
+from fuzz.targets import Fuzzed
 from spillway.errors import SpillwayError
 
 

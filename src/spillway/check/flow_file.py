@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from spillway.check.document import Document, read_document
 from spillway.check.problems import problems_of
+from spillway.check.references import resolve
 from spillway.check.said import problems_in
 from spillway.errors import SpillwayError
 from spillway.flow.flow import Flow
@@ -16,6 +17,7 @@ def load_flow(path: Path) -> Flow:
     """The flow in a YAML file, checked before Spark starts."""
     document = read_document(path)
     value = document.value
+    resolve(document)
     _resolve_paths(path.parent, value)
     try:
         flow = Flow.model_validate(value)

@@ -4,6 +4,7 @@ sqlglot takes `window(` after GROUP BY for the WINDOW clause. Until the tree is 
 function goes by another name.
 """
 
+import logging
 import re
 from itertools import pairwise
 
@@ -15,6 +16,7 @@ from sqlglot.tokenizer_core import TokenType
 from spillway.errors import SpillwayError, shown, unknown_name
 from spillway.flow.flow import Flow
 
+logging.getLogger("sqlglot").setLevel(logging.ERROR)  # its advice is no line of ours
 TIME_WINDOW = "spillway_time_window"
 _INNER = re.compile(r"Required keyword: .*")  # in the words of the parser's own code
 _MOST_DEPTH = 200  # levels of a tree: Spark's own analyser goes deeper, a reader does not

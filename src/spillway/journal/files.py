@@ -17,6 +17,7 @@ from spillway.journal.rotation import open_files, rotated, shift
 from spillway.journal.summary import retire
 from spillway.lines import append, line_of, lines_in, whole_lines
 from spillway.model import Decided, Decision, Measurement
+from spillway.redaction import redacted
 
 _LONGEST_LINE_BYTES = 1 << 24
 
@@ -55,6 +56,7 @@ class FileJournal:
 
     def event(self, time_s: float, kind: str, **fields: Any) -> None:
         """Something that is no decision: a start, a restart, a loop that went away."""
+        fields = {k: redacted(v) if isinstance(v, str) else v for k, v in fields.items()}
         self._write(time_s, Event(time_s=time_s, kind=kind, fields=fields))
 
     def close(self) -> None:

@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
 from spillway.errors import SpillwayError
 from spillway.options import Option
+from spillway.redaction import remember_value
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -65,6 +67,7 @@ _TYPES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
 
 def open_sink(query: str, given: Mapping[str, Any]) -> Callable[[Any], Any]:
     client()
+    remember_value(unquote(urlsplit(given["url"].removeprefix("jdbc:")).password or ""))
 
     def write(rows: DataFrame, batch_id: int) -> None:
         table = _flat(rows).toArrow()

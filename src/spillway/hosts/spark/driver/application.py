@@ -40,6 +40,7 @@ from spillway.hosts.spark.worker.instances import fused_frame
 from spillway.journal.files import FileJournal
 from spillway.load import laws
 from spillway.model import Decided, Target, parse_duration_s
+from spillway.private import write_private
 from spillway.sinks import catalog as sinks
 from spillway.templates.instance_store import InstanceStore
 from spillway.templates.instances import open_store, template_of
@@ -137,7 +138,7 @@ class Application:
     def start(self) -> None:
         """Start every query; the first one that cannot start stops the others."""
         self._monitor = ProgressMonitor(self.spark, self._on_progress)
-        self.folder.channel.write_text(str(self._channel.path))
+        write_private(self.folder.channel, str(self._channel.path))
         self._loop.start()
         self.event(
             "started",
