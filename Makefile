@@ -3,7 +3,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 FAST    = not spark and not kafka and not slow
 
-.PHONY: help demo check test test-slow chaos coverage lint types docs clean
+.PHONY: help demo check test test-slow chaos fuzz coverage lint types docs clean
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
@@ -27,6 +27,11 @@ test-slow: $(VENV)/ready ## the tests that are marked slow: a cluster, a browser
 chaos: $(VENV)/ready ## long runs with faults
 	@SPILLWAY_KILLS=24 $(BIN)/python -m pytest -q tests/spark/test_gate_kill.py \
 		tests/spark/test_gate_faults.py tests/spark/test_flow_chaos.py tests/spark/test_kafka_chaos.py
+
+INPUTS ?= 50000
+SEED   ?=
+fuzz: $(VENV)/ready ## 50,000 inputs that are nearly right (INPUTS=, SEED=): ten minutes
+	@cd tests && $(abspath $(BIN))/python -m fuzz.run $(INPUTS) $(SEED)
 
 coverage: $(VENV)/ready ## which lines the tests without Spark and Kafka reach
 	@$(BIN)/python -m pytest -q -m "$(FAST)" --cov --cov-report=term:skip-covered

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
 
-from spillway.check.flow_file import problems_of
 from spillway.check.plan import FlowPlan, plan_of
+from spillway.check.problems import problems_of
+from spillway.check.said import problems_in
 from spillway.errors import SpillwayError
 from spillway.flow import flow as parts
 from spillway.model import parse_duration_s
@@ -61,8 +62,8 @@ class Flow:
             **self._settings,
         }
         flow = _checked(parts.Flow, self.name, given)
-        for _, problem in problems_of(flow):
-            raise SpillwayError(problem)
+        if found := [problem.text for problem in problems_of(flow)]:
+            raise SpillwayError(*dict.fromkeys(found))
         return flow
 
     def plan(self) -> FlowPlan:
@@ -86,6 +87,5 @@ def _checked(part: type[PartType], where: str, given: dict[str, Any]) -> PartTyp
     try:
         return part.model_validate(given)
     except ValidationError as error:
-        problem = error.errors()[0]
-        place = ".".join(map(str, (where, *problem["loc"])))
-        raise SpillwayError(f"{place}: {problem['msg'].removeprefix('Value error, ')}") from error
+        said = (text for _, text in problems_in(given, error))
+        raise SpillwayError(*(f"{where}.{text}" for text in said)) from None

@@ -2,16 +2,21 @@
 
 On the way back unknown fields are left out and missing ones take their defaults, so that lines
 outlive a change of the model. Where several dataclasses are possible the value says which one:
-{"keep_fraction": {"fraction": 0.5}}.
+{"keep_fraction": {"fraction": 0.5}}. A value of another type than its field's is refused: what was
+damaged or made up must not get into a decision.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from spillway.errors import shown
 
 Model = TypeVar("Model")  # a dataclass
+_MOST = float("inf")
+_MOST_WHOLE = 1 << 63
 _known: dict[Any, Mapping[str, Any]] = {}
 
 
@@ -46,7 +51,7 @@ def _plain(hint: Any, value: Any) -> Any:
 
 
 def _rich(hint: Any, value: Any) -> Any:
-    if value is None:
+    if value is None and _may_be_none(hint):
         return None
     classes = _classes(hint)
     if len(classes) > 1:
@@ -56,9 +61,23 @@ def _rich(hint: Any, value: Any) -> Any:
     if isinstance(value, list):
         return tuple(_rich(h, v) for h, v in zip(_items(hint, len(value)), value, strict=True))
     if isinstance(value, dict):
-        key, item = _arguments(hint)
+        key, item = _arguments(hint) or (None, None)
+        if key is None or get_origin(_members(hint)[0]) is tuple:
+            raise TypeError("a table stands where none can be")
         return {key(k): _rich(item, v) for k, v in value.items()}
+    if not any(_is_of(member, value) for member in _members(hint)):
+        raise TypeError(f"{shown(value)} is no {getattr(hint, '__name__', hint)}")
     return value
+
+
+def _is_of(kind: Any, value: Any) -> bool:
+    if get_origin(kind) is Literal:
+        return value in get_args(kind)
+    if kind is float:
+        return type(value) in (int, float) and abs(value) < _MOST
+    if kind is int:
+        return type(value) is int and abs(value) < _MOST_WHOLE
+    return kind is Any or kind is object or type(value) is kind
 
 
 def _tagged(classes: list[type[Any]], value: Mapping[str, Any]) -> Any:
@@ -80,6 +99,10 @@ def _members(hint: Any) -> tuple[Any, ...]:
     return tuple(m for m in get_args(hint) if m is not NoneType) if union else (hint,)
 
 
+def _may_be_none(hint: Any) -> bool:
+    return hint in (Any, object, None) or NoneType in get_args(hint)
+
+
 def _classes(hint: Any) -> list[type[Any]]:
     return [m for m in _members(hint) if isinstance(m, type) and is_dataclass(m)]
 
@@ -91,6 +114,8 @@ def _arguments(hint: Any) -> tuple[Any, ...]:
 def _items(hint: Any, length: int) -> tuple[Any, ...]:
     """The hints of a tuple's items."""
     arguments = _arguments(hint)
+    if get_origin(_members(hint)[0]) is not tuple:
+        raise TypeError("a list stands where none can be")
     return arguments[:1] * length if arguments[1:] == (...,) else arguments
 
 

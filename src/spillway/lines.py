@@ -2,7 +2,7 @@
 
 A line is there once its newline is. What follows the last newline is being written, or a kill has
 torn it: readers never see it, and the next writer cuts it off. Planners and workers import this
-module: standard library only.
+module: it stays light.
 """
 
 import fcntl
@@ -16,6 +16,9 @@ from errno import ENOSPC
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from spillway.private import make_private, open_private
+
+_APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND
 _BLOCK_BYTES = 1 << 16  # of one look back for the last newline
 _WAITING_LINES = 100_000  # what a full disk may hold up in memory before the oldest go
 
@@ -52,8 +55,8 @@ class LineWriter:
 @contextmanager
 def line_writer(path: Path) -> Iterator[LineWriter]:
     """Opens a file behind its last whole line; other writers wait until it is left again."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+b", buffering=0) as file:
+    make_private(path.parent)
+    with os.fdopen(open_private(path, _APPEND), "a+b", buffering=0) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         _cut_torn_line(file.fileno())
         yield LineWriter(file.fileno())

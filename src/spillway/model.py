@@ -5,24 +5,26 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from spillway.errors import SpillwayError
+from spillway.errors import SpillwayError, shown
 
 Statistic = Literal["mean", "p95", "p99"]
 
 CHEAP = 0.1  # of the fixed price of a batch: what takes less is not worth shedding
 
 _UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"^\s*([0-9]*\.?[0-9]+)\s*(us|ms|s|min|m|h)\s*$")
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*(us|ms|s|min|m|h)", re.ASCII)
+_LONGEST_S = 3.6e8  # 100,000 hours: microseconds of it are far from 64 bits
+SHORTEST_DELAY_S = 0.001
 
 
 def parse_duration_s(text: str, what: str = "duration") -> float:
-    """'300ms' -> 0.3. Zero and negative durations are refused."""
-    match = _DURATION.match(text)
+    """'300ms' -> 0.3. Zero, negative and endless durations are refused."""
+    match = _DURATION.fullmatch(text.strip())
     value_s = float(match[1]) * _UNITS_S[match[2]] if match else 0.0
-    if value_s <= 0.0:
+    if not 1e-6 <= value_s <= _LONGEST_S:
         raise SpillwayError(
-            f"{what} is '{text}': it must be a positive number with a unit"
-            " (us, ms, s, m, h), for example '300ms' or '2s'"
+            f"{what} is '{shown(text)}': it must be a positive number with a unit"
+            " (us, ms, s, m, h), for example '300ms' or '2s', from 1us to 100000h"
         )
     return value_s
 
@@ -38,9 +40,10 @@ class Target:
     statistic: Statistic = "mean"
 
     def __post_init__(self) -> None:
-        if not self.delay_s > 0.0:
+        if not SHORTEST_DELAY_S <= self.delay_s <= _LONGEST_S:
             raise SpillwayError(
-                f"delay target is {self.delay_s!r} s: it must be above zero, for example '2s'"
+                f"delay target is {self.delay_s:g}s: it must be at least 1ms, which is how finely"
+                " Spark counts time, and at most 100000h, for example '2s'"
             )
         if self.statistic not in ("mean", "p95", "p99"):
             raise SpillwayError(
@@ -50,14 +53,14 @@ class Target:
     @classmethod
     def parse(cls, text: str) -> "Target":
         """'2s' is a mean; 'p99 2s' and 'p95 300ms' name their statistic."""
-        words = text.split()
+        words = text.split(maxsplit=2)
         if len(words) == 1:
             return cls(delay_s=parse_duration_s(text, "delay target"))
         if len(words) == 2 and words[0] in ("mean", "p95", "p99"):
             delay_s = parse_duration_s(words[1], "delay target")
             return cls(delay_s=delay_s, statistic=words[0])  # type: ignore[arg-type]
         raise SpillwayError(
-            f"delay target is '{text}': it must be a duration with an optional statistic"
+            f"delay target is '{shown(text)}': it must be a duration with an optional statistic"
             " (mean, p95, p99) before it, for example '2s' or 'p99 300ms'"
         )
 
@@ -72,7 +75,7 @@ class Target:
         return 0.5 if self.quantile is None else self.quantile
 
     def __str__(self) -> str:
-        return f"{self.statistic} {self.delay_s:g}s"
+        return f"{self.statistic} {self.delay_s:.6f}".rstrip("0").rstrip(".") + "s"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,18 +6,22 @@ The gate, every log, every sink and every load manager has a tuple of `Option`. 
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from typing import Any, Literal
 
-from spillway.errors import SpillwayError
+from spillway.errors import SpillwayError, nearest_of, quoted, shown
 from spillway.model import Target, parse_duration_s
+from spillway.redaction import HIDDEN, is_secret
 
 Kind = Literal[
     "text", "texts", "whole", "number", "numbers", "flag", "duration", "target", "choice", "moment"
 ]
+MOST_TEXT = 100_000  # characters
+_MOST_WHOLE = 1 << 63
+_MOST_MOMENT_S = 253_402_300_800.0  # the year 10000
+
 ANY = ".NAME"  # ends the name of an option that stands for a family, such as manager.NAME
 
 _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
@@ -32,14 +36,7 @@ _NOUNS: Mapping[Kind, str] = {
     "target": "a duration, alone or after p95 or p99",
     "moment": "epoch seconds or ISO 8601, for example 2026-01-31T12:00:00",
 }
-_JSON_TYPES: Mapping[Kind, object] = {
-    "text": ["string", "number"],  # as in rate: 1000
-    "whole": "integer",
-    "number": "number",
-    "flag": "boolean",
-    "moment": ["string", "number"],
-}
-_LISTS: Mapping[Kind, Kind] = {"texts": "text", "numbers": "number"}
+LISTS: Mapping[Kind, Kind] = {"texts": "text", "numbers": "number"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +64,7 @@ class Option:
     count: int | None = None  # how many values a list has; None: one or more
     pattern: str = ""  # of a text, and of each text of a list
     example: str = ""  # what fits the pattern
+    check: Callable[[str], object] | None = None  # of a text: raises SpillwayError where it is none
     set_by: Literal["user", "run"] = "user"  # run: by `spillway run`, for its own purposes
 
     @property
@@ -97,7 +95,7 @@ def parsed(
         near = nearest(declared, name)
         hint = f"did you mean '{near}'? " if near else ""
         raise SpillwayError(
-            f"{what.format(name)} is not known to {whose}: "
+            f"{what.format(shown(name))} is not known to {whose}: "
             + (f"{hint}known are {', '.join(known)}" if known else "it takes no options")
         )
     return read(declared, given, what)
@@ -115,8 +113,8 @@ def unknown(options: Iterable[Option], given: Iterable[str]) -> list[str]:
 def nearest(options: Iterable[Option], name: str) -> str | None:
     """The declared name that a slip most likely meant."""
     names = {option.name.lower(): option.name for option in options}
-    near = get_close_matches(name.lower(), sorted(names), n=1)
-    return names[near[0]] if near else None
+    near = nearest_of(name.lower(), sorted(names), cutoff=0.6)
+    return names[near] if near else None
 
 
 def lowered(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,36 +132,11 @@ def allowed(option: Option) -> str:
     return " ".join(filter(None, [noun, _range(option)]))
 
 
-def schema_of(options: Iterable[Option]) -> dict[str, Any]:
-    """The JSON Schema of a mapping with these options and no others."""
-    declared = tuple(options)
-    schema: dict[str, Any] = {"type": "object", "additionalProperties": False}
-    schema["properties"] = {o.name: _schema(o) for o in declared if o.prefix is None}
-    families = {f"^{re.escape(o.prefix)}": _schema(o) for o in declared if o.prefix}
-    needed = [option.name for option in declared if option.required]
-    if families:
-        schema["patternProperties"] = families
-    if needed:
-        schema["required"] = needed
-    return schema
-
-
-def table_of(options: Iterable[Option], title: str = "option") -> str:
-    """The options as a Markdown table."""
-    rows = [f"| {title} | value | default | meaning |", "|---|---|---|---|"]
-    for option in options:
-        unit = f" ({option.unit})" if option.unit else ""
-        value = ", ".join(f"`{name}`" for name in option.choices) or allowed(option) + unit
-        cells = (f"`{option.name}`", value, _default(option), option.meaning)
-        rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
-    return "\n".join(rows)
-
-
 def _value(option: Option, there: Mapping[str, Any], what: str) -> Any:
     if option.prefix is not None:
         names = [name for name in there if name.startswith(option.prefix)]
         return {
-            name.removeprefix(option.prefix): _parse(option, there[name], what.format(name))
+            name.removeprefix(option.prefix): _parse(option, there[name], what.format(shown(name)))
             for name in names
         }
     subject = what.format(option.name)
@@ -176,24 +149,42 @@ def _value(option: Option, there: Mapping[str, Any], what: str) -> Any:
 
 
 def _parse(option: Option, value: object, subject: str) -> Any:
-    text = _written(value)
+    if not _has_form(option, value):
+        shape = "mapping" if isinstance(value, dict) else "list"
+        raise SpillwayError(f"{subject} is a {shape}: it must be {allowed(option)}")
+    text = written(value)
+    if len(text) > MOST_TEXT:
+        raise SpillwayError(f"{subject} has {len(text)} characters: at most {MOST_TEXT}")
+    if "\0" in text:
+        raise SpillwayError(f"{subject} holds a null character: leave it out")
     if option.kind == "target":
         return Target.parse(text)
     if option.kind == "duration":
-        return parse_duration_s(text, subject)
+        return _duration_s(option, text, subject)
+    if option.check is not None and not option.pattern:
+        option.check(text)
     try:
-        if option.kind not in _LISTS:
+        if option.kind not in LISTS:
             return _single(option, option.kind, text)
         parts = [part.strip() for part in text.split(",")]
         if option.count not in (None, len(parts)):
             raise ValueError
-        return tuple(_single(option, _LISTS[option.kind], part) for part in parts)
+        return tuple(_single(option, LISTS[option.kind], part) for part in parts)
     except (ValueError, KeyError, OverflowError):
         if why := option.refused.get(text.upper() if option.any_case else text):
-            raise SpillwayError(f"{subject} is {value!r}: {why}") from None
-        near = get_close_matches(text, option.choices, n=1, cutoff=0.5)
-        hint = f" (did you mean '{near[0]}'?)" if near else ""
-        raise SpillwayError(f"{subject} is {value!r}: it must be {allowed(option)}{hint}") from None
+            raise SpillwayError(f"{subject} is {quoted(value)}: {why}") from None
+        near = nearest_of(text, option.choices)
+        hint = f" (did you mean '{near}'?)" if near else ""
+        given = HIDDEN if is_secret(option.name) else quoted(value)
+        said = f"{subject} is {given}: it must be {allowed(option)}{hint}"
+        raise SpillwayError(said) from None
+
+
+def _duration_s(option: Option, text: str, subject: str) -> float:
+    seconds = parse_duration_s(text, subject)
+    if option.at_most is not None and seconds > option.at_most:
+        raise SpillwayError(f"{subject} is '{text}': it must be at most {option.at_most:g}s")
+    return seconds
 
 
 def _single(option: Option, kind: Kind, text: str) -> Any:
@@ -204,33 +195,44 @@ def _single(option: Option, kind: Kind, text: str) -> Any:
         return _moment_us(text)
     if kind in ("whole", "number"):
         number = int(text) if kind == "whole" else float(text)
-        if not (math.isfinite(number) and _within(option, number)):
+        if not (abs(number) < _MOST_WHOLE if kind == "whole" else math.isfinite(number)):
+            raise ValueError
+        if not _within(option, number):
             raise ValueError
         return number
     if option.choices:
         same = text.upper() if option.any_case else text
         return {c.upper() if option.any_case else c: c for c in option.choices}[same]
-    if option.pattern and not re.search(option.pattern, text):
+    if option.pattern and not (re.search(option.pattern, text) and text.isprintable()):
         raise ValueError
     return text
 
 
-def _written(value: object) -> str:
+def _has_form(option: Option, value: object) -> bool:
+    """A list where one is asked for, of nothing but values; a value elsewhere."""
+    inner = value if isinstance(value, list | tuple) and option.kind in LISTS else [value]
+    return not any(isinstance(one, list | tuple | dict) for one in inner)
+
+
+def written(value: object) -> str:
     """A value as a user would write it in an option."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):
-        return ", ".join(map(_written, value))
+        return ", ".join(map(written, value))
     return str(value)
 
 
 def _moment_us(text: str) -> int:
     """In UTC where the text names no zone."""
     try:
-        return round(float(text) * 1e6)
+        moment_s = float(text)
     except ValueError:
         moment = datetime.fromisoformat(text)
-        return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1e6)
+        moment_s = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    if not abs(moment_s) < _MOST_MOMENT_S:
+        raise ValueError
+    return round(moment_s * 1e6)
 
 
 def _within(option: Option, number: float) -> bool:
@@ -252,32 +254,3 @@ def _range(option: Option) -> str:
         "below": option.below,
     }
     return " and ".join(f"{words} {end:g}" for words, end in limits.items() if end is not None)
-
-
-def _default(option: Option) -> str:
-    if option.required:
-        return "required"
-    return option.without if option.default is None else f"`{_written(option.default)}`"
-
-
-def _schema(option: Option) -> dict[str, Any]:
-    kind = _LISTS.get(option.kind, option.kind)
-    limits = {
-        "minimum": option.at_least,
-        "exclusiveMinimum": option.above,
-        "maximum": option.at_most,
-        "exclusiveMaximum": option.below,
-        "pattern": option.pattern or None,
-        "enum": list(option.choices) or None,
-    }
-    one: dict[str, Any] = {"type": _JSON_TYPES.get(kind, "string")}
-    if option.pattern:
-        one["type"] = "string"
-    one |= {name: limit for name, limit in limits.items() if limit is not None}
-    if option.kind in _LISTS:
-        one = {"type": "array", "items": one, "minItems": option.count or 1}
-        if option.count:
-            one["maxItems"] = option.count
-    unit = f" ({option.unit})" if option.unit else ""
-    shown = {} if option.default is None else {"default": option.default}
-    return {**one, "description": option.meaning + unit, **shown}

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "spillway"
-CORE = {"model", "ports", "clock", "coding", "errors", "options", "report"}
+CORE = {"model", "ports", "clock", "coding", "errors", "options", "report", "redaction"}
 PURE = {"gate", "load", "classes", "cluster", "loop", "workloads"}
 LAYERS = (
     CORE,
     PURE,
     {
-        *("lines", "logs", "sinks", "hosts", "flow", "templates", "estimates", "costs"),
+        *("private", "lines", "logs", "sinks", "hosts", "flow", "templates", "estimates", "costs"),
         *("journal", "check"),
     },
     {"api", "cli", "pictures", "testing"},

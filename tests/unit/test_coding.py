@@ -18,9 +18,9 @@ NAMES = st.text(min_size=1).filter(lambda name: name not in ("event", "time_s", 
 def values(hint: Any) -> st.SearchStrategy[Any]:
     """Whatever a field may hold by its type: fields of the model come and go."""
     if hint is float:
-        return st.floats(min_value=0.0)
+        return st.floats(min_value=0.0, allow_infinity=False)
     if hint is int:
-        return st.integers(min_value=0)
+        return st.integers(min_value=0, max_value=(1 << 63) - 1)
     if is_dataclass(hint):
         return models(hint)
     if get_origin(hint) is tuple and get_args(hint)[1:] == (...,):

@@ -201,4 +201,4 @@ def test_it_imports_nothing_but_the_standard_library() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     ours = {name for name in found.stdout.split() if name.startswith("spillway")}
-    assert ours == {"spillway", "spillway.lines"}
+    assert ours == {"spillway", "spillway.lines", "spillway.private"}

@@ -26,7 +26,7 @@ def test_a_bad_target_is_refused_in_one_line_that_shows_the_value(text: str) -> 
 
 
 def test_a_target_of_zero_seconds_is_refused() -> None:
-    with pytest.raises(SpillwayError, match="above zero"):
+    with pytest.raises(SpillwayError, match="at least 1ms"):
         Target(delay_s=0.0)
 
 

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from spillway.check.declared import schema_of, table_of
 from spillway.errors import SpillwayError
 from spillway.model import Target
-from spillway.options import Option, allowed, nearest, parsed, read, schema_of, table_of, unknown
+from spillway.options import Option, allowed, nearest, parsed, read, unknown
 
 OPTIONS = (
     Option(name="delay", kind="target", meaning="the delay target", default="2s"),

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
+from spillway.check.declared import table_of
 from spillway.check.reference import reference, sink_reference
 from spillway.errors import unknown_name
 from spillway.gate.options import OPTIONS as GATE
 from spillway.load.capabilities import Capabilities
 from spillway.load.laws import LAWS
 from spillway.logs import catalog as logs
-from spillway.options import Option, table_of
+from spillway.options import Option
 
 _BLOCK = re.compile(r"<!-- options:begin ([^>]*?) -->\n.*?<!-- options:end -->", re.DOTALL)
 

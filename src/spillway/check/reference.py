@@ -6,8 +6,8 @@ from typing import Any, get_args
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from spillway.check.declared import table_of
 from spillway.flow import flow
-from spillway.options import table_of
 from spillway.sinks import catalog as sinks
 
 PARTS: dict[str, type[flow.Part]] = {

@@ -3,12 +3,12 @@
 from contextlib import suppress
 from typing import Any
 
+from spillway.check.declared import schema_of
 from spillway.errors import SpillwayError
 from spillway.flow.flow import Flow
 from spillway.load.laws import LAWS, find
 from spillway.logs import catalog as logs
 from spillway.logs.stream_options import stream_options
-from spillway.options import schema_of
 from spillway.sinks import catalog as sinks
 
 

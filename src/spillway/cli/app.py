@@ -1,6 +1,8 @@
 """The `spillway` command. One module a command; errors are one line and exit code 2."""
 
 import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated
 
 import typer
 
@@ -12,7 +14,7 @@ from spillway.cli.ledger import ledger
 from spillway.cli.offsets import offsets
 from spillway.cli.replay import replay
 from spillway.cli.run import run
-from spillway.cli.screen import errors
+from spillway.cli.screen import console, print_error
 from spillway.cli.set import set_setting
 from spillway.errors import SpillwayError
 
@@ -34,16 +36,35 @@ app.command()(replay)
 add_lab_commands(app)
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        try:
+            console.print(f"spillway {version('spillway-spark')}")
+        except PackageNotFoundError:
+            console.print("spillway, not installed: run from its source")
+        raise typer.Exit
+
+
 @app.callback()
-def spillway() -> None:
-    """Makes `spillway` a group even while it has a single command."""
+def spillway(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="the version, and no more"
+        ),
+    ] = False,
+) -> None:
+    """What stands before a command."""
 
 
 def main() -> None:
     try:
         app()
     except SpillwayError as error:
-        errors.print(f"spillway: {error}", highlight=False, markup=False, soft_wrap=True)
+        print_error(error)
         sys.exit(2)
+    except BrokenPipeError:  # the reader of our output has gone
+        sys.stderr.close()
+        sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

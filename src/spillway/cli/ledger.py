@@ -13,8 +13,8 @@ import typer
 
 from spillway.check.flow_file import load_flow
 from spillway.cli.recount import NOT_LOOKED, Recount, recount
-from spillway.cli.screen import console, errors, print_json, print_table, printable
-from spillway.errors import SpillwayError
+from spillway.cli.screen import console, errors, print_json, print_table
+from spillway.errors import SpillwayError, printable
 from spillway.flow.stream_log import log_of
 from spillway.gate.ledger import Audit, BatchAudit, Life, shed_positions
 from spillway.gate.offsets import Gap, Offset

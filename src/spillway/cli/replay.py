@@ -73,19 +73,20 @@ def _tell_again(record: Path, as_json: bool) -> None:
     import json
 
     from spillway.gate.told import told_again
+    from spillway.journal.entries import DAMAGED
     from spillway.lines import whole_lines
 
     try:
         lines = [json.loads(line) for line in whole_lines(record)]
         pairs = list(told_again(lines))
-    except FileNotFoundError as error:
-        raise SpillwayError(f"there is no file at {record}") from error
-    except (ValueError, KeyError, TypeError) as error:
+        differ = [then["seq"] for then, now in pairs if then != now]
+    except OSError as error:
+        raise SpillwayError(f"there is no file at {record} ({error.strerror})") from error
+    except DAMAGED as error:
         raise SpillwayError(
             f"{record} is no record of a gate: give a file of option 'record', or --manager for"
             " a journal"
         ) from error
-    differ = [then["seq"] for then, now in pairs if then != now]
     if as_json:
         print_json({"offsets": len(pairs), "differ": differ})
     else:

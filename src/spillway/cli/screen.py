@@ -7,16 +7,17 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table as RichTable
+from rich.text import Text
 
-from spillway.errors import SpillwayError
+from spillway.errors import SpillwayError, printable, shown
 from spillway.report import Progress as Report
 from spillway.report import Table
 
-console = Console()
-errors = Console(stderr=True)
+# Names come from files: nothing in them is markup, an emoji or something to be coloured.
+console = Console(markup=False, emoji=False, highlight=False)
+errors = Console(stderr=True, markup=False, emoji=False, highlight=False)
 
 
 def print_json(value: Any) -> None:
@@ -25,25 +26,26 @@ def print_json(value: Any) -> None:
 
 
 def print_table(table: Table) -> None:
-    shown = RichTable(title=escape(table.title), title_justify="left")
+    drawn = RichTable(title=Text(printable(table.title)), title_justify="left")
     for column in table.columns:
-        shown.add_column(column, overflow="fold")
+        drawn.add_column(Text(printable(column)), overflow="fold")
     for row in table.rows:
-        shown.add_row(*(_cell(value) for value in row))
-    console.print(shown)
+        drawn.add_row(*(_cell(value) for value in row))
+    console.print(drawn)
 
 
-def _cell(value: object) -> str:
+def print_error(error: SpillwayError) -> None:
+    """A line for each problem; what files held in them stays where it is."""
+    for problem in error.problems:
+        sys.stderr.write(f"spillway: {problem}\n")
+
+
+def _cell(value: object) -> Text:
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return Text("yes" if value else "no")
     if isinstance(value, float):
-        return f"{value:.4g}"
-    return escape(printable(str(value)))
-
-
-def printable(text: str) -> str:
-    """One line of text that a file held: nothing in it commands the terminal."""
-    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+        return Text(f"{value:.4g}")
+    return Text(printable(str(value)))
 
 
 @contextmanager
@@ -71,6 +73,8 @@ def law_settings(given: list[str]) -> dict[str, object]:
     for text in given:
         name, equals, value = text.partition("=")
         if not equals:
-            raise SpillwayError(f"--set is '{text}': it must be name=value, such as headroom=0.9")
+            raise SpillwayError(
+                f"--set is '{shown(text)}': it must be name=value, such as headroom=0.9"
+            )
         found[name.strip()] = value.strip()
     return found

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from spillway.cli.screen import console, print_json
-from spillway.errors import SpillwayError
+from spillway.errors import SpillwayError, shown
 
 
 def set_setting(
@@ -23,10 +23,10 @@ def set_setting(
 
     key, equals, value = change.partition("=")
     if not equals or not value:
-        raise SpillwayError(f"'{change}' is no change: write CLASS.SETTING=VALUE")
+        raise SpillwayError(f"'{shown(change)}' is no change: write CLASS.SETTING=VALUE")
     try:
         path = (folder / "channel").read_text()
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise SpillwayError(
             f"no flow runs in {folder}: name the folder of `spillway run`"
         ) from error

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.live import Live
-from rich.markup import escape
 from rich.table import Table as RichTable
+from rich.text import Text
 
 from spillway.cli.screen import errors
+from spillway.errors import printable
 from spillway.model import Target
 
 if TYPE_CHECKING:
@@ -71,17 +72,15 @@ def table(application: "Application") -> RichTable:
     for number, column in enumerate(_COLUMNS):
         shown.add_column(column, justify="left" if number < _LEFT else "right")
     for row in _rows(application, recent_s=10.0):
-        shown.add_row(*row)
-    shown.caption = escape("\n".join(_notes(application))) or None
+        shown.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+    shown.caption = Text("\n".join(map(printable, _notes(application)))) or None
     return shown
 
 
 def lines(application: "Application") -> list[str]:
     """One for each query, then what is unusual."""
     found = []
-    for name, _, state, target, delay, offered, kept, _, batch in _rows(
-        application, recent_s=LINES_S, colours=False
-    ):
+    for name, _, state, target, delay, offered, kept, _, batch in _rows(application, LINES_S):
         figures = f": delay {delay} of {target}, {offered}/s offered, kept {kept}, batch {batch}"
         found.append(f"{name} {state}{figures if delay != '-' else ''}")
     return found + _notes(application)
@@ -92,13 +91,11 @@ def _notes(application: "Application") -> list[str]:
     return [f"{name}: {text}" for name, text in said.items() if text]
 
 
-def _rows(
-    application: "Application", recent_s: float, *, colours: bool = True
-) -> list[tuple[str, ...]]:
+def _rows(application: "Application", recent_s: float) -> list[tuple[str | Text, ...]]:
     from spillway.hosts.spark.driver.progress import summarise as delays
 
     now_s = time.time()
-    rows: list[tuple[str, ...]] = []
+    rows: list[tuple[str | Text, ...]] = []
     for name, query in application.flow.queries.items():
         target = application.target(query.class_name)
         batches = [b for b in application.delivered(name) if b.ended_s > now_s - recent_s]
@@ -109,11 +106,11 @@ def _rows(
             continue
         delay_s = statistic_of(seen, target)
         colour = "green" if delay_s <= 1.05 * target.delay_s else "red"
-        kept, delay = seen.kept_tuples / max(1, seen.offered_tuples), f"{delay_s:.2f} s"
+        kept = seen.kept_tuples / max(1, seen.offered_tuples)
         rows.append(
             (
                 *begins,
-                f"[{colour}]{delay}[/{colour}]" if colours else delay,
+                Text(f"{delay_s:.2f} s", style=colour),
                 f"{seen.offered_tuples / recent_s:,.0f}",
                 f"{kept:.1%}",
                 f"{1 - kept:.1%}",

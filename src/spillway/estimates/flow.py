@@ -8,6 +8,7 @@ from spillway.flow.flow import Flow, Query, Stream
 from spillway.flow.sql import streams_of
 from spillway.gate.shedders import catalog
 from spillway.gate.shedders.shedder import Shedder, WholeWindows
+from spillway.options import written
 
 
 def check_answers(flow: Flow) -> None:
@@ -97,6 +98,30 @@ def shedder_options(stream: Stream) -> dict[str, str]:
     names = ("shedder", *(option.name for option in catalog.options()))
     options = {name: getattr(stream, name) for name in names}
     return {name: value for name, value in options.items() if value is not None}
+
+
+def gate_options(flow: Flow, name: str, stream_name: str) -> dict[str, str]:
+    """All that a flow says of the gate between a query and one of its streams."""
+    query, stream = flow.queries[name], flow.streams[stream_name]
+    service_class = flow.classes[query.class_name]
+    law, settings = service_class.law
+    options = {key: written(value) for key, value in stream.options.items()}
+    options |= {
+        "source": stream.source or "",
+        "delay": service_class.delay,
+        "manager": law,
+        "period": flow.control.period,
+        "policy": stream.policy,
+        "dry_run": written(query.dry_run),
+        "class": query.class_name,
+        "gate": f"{name}/{stream_name}",
+        "query": name,
+    }
+    options |= {f"manager.{key}": written(value) for key, value in settings.items()}
+    options |= answer_options(query, stream)
+    if stream.event_time is not None:
+        options["heartbeat"] = stream.event_time
+    return options
 
 
 def answer_options(query: Query, stream: Stream) -> dict[str, str]:

@@ -4,6 +4,7 @@ Every key is declared here once, with unit, default and range; options of logs, 
 declared where they are read. The JSON Schema and the reference in docs/ are made from both.
 """
 
+import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
@@ -20,9 +21,11 @@ from pydantic_core import CoreSchema, core_schema
 from spillway.errors import SpillwayError
 from spillway.gate.rules import Policy
 from spillway.gate.shedders import catalog
+from spillway.gate.shedders.expressions import columns_of
 from spillway.load import laws
 from spillway.logs.catalog import MODULES
 from spillway.model import Target, parse_duration_s
+from spillway.options import MOST_TEXT
 
 Scalar = str | int | float | bool
 
@@ -43,14 +46,37 @@ def _valid_duration(text: str) -> str:
     return text
 
 
+def _valid_utility(text: str) -> str:
+    try:
+        columns_of(text)
+    except SpillwayError as error:
+        raise ValueError(str(error)) from error
+    return text
+
+
 def _valid_wait(text: str) -> str:
     return text if text == NONE else _valid_duration(text)
 
 
+def _valid_master(text: str) -> str:
+    if not _MASTER.fullmatch(text):
+        raise ValueError(
+            "it must be local, local[4], local[*,4], yarn, spark://host:port or k8s://url"
+        )
+    return text
+
+
+_MASTER = re.compile(
+    r"local(\[([1-9][0-9]*|\*)(,[0-9]+)?\])?|local-cluster\[[0-9, ]+\]|yarn|(spark|k8s)://\S+"
+)
 NONE = "0s"
+MOST_NAMES = 10_000  # of streams, of classes and of queries: far beyond what one driver runs
 Duration = Annotated[str, AfterValidator(_valid_duration)]
+Utility = Annotated[str, Field(min_length=1), AfterValidator(_valid_utility)]
 TargetText = Annotated[str, AfterValidator(_valid_target)]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Master = Annotated[str, AfterValidator(_valid_master)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=64)]
+SqlText = Annotated[str, Field(min_length=1, max_length=MOST_TEXT)]
 
 
 class OneOf:
@@ -66,7 +92,9 @@ class OneOf:
 class Part(BaseModel):
     """A part of a flow: unknown keys are errors, values do not change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False
+    )
 
 
 class Stream(Part):
@@ -75,13 +103,14 @@ class Stream(Part):
     source: Annotated[str, OneOf(MODULES)] | None = Field(
         None, description="the log behind the stream"
     )
-    from_sql: str | None = Field(
+    from_sql: SqlText | None = Field(
         None,
-        min_length=1,
         description="a derived stream instead of a log: SELECT ... FROM stream WHERE ...",
     )
     options: dict[str, Scalar] = Field(
-        {}, description="options of the log and of the gate, as in docs/logs.md and docs/gate.md"
+        {},
+        max_length=1000,
+        description="options of the log and of the gate, as in docs/logs.md and docs/gate.md",
     )
     columns: dict[Name, str] | None = Field(
         None, description="column name to Spark SQL type; the log's own columns by default"
@@ -97,8 +126,8 @@ class Stream(Part):
     key: Name | None = Field(
         None, description="column of the keys (shedder key) or of the groups (shedder strata)"
     )
-    utility: str | None = Field(
-        None, min_length=1, description="shedder utility: expression; the least goes first"
+    utility: Utility | None = Field(
+        None, description="shedder utility: expression; the least goes first"
     )
     window: Duration | None = Field(
         None, description="shedder windows: how much event time stays or goes as a whole"
@@ -153,6 +182,8 @@ class ServiceClass(Part):
 def _law(manager: str | dict[str, Any]) -> tuple[str, dict[str, Any]]:
     if isinstance(manager, str):
         return manager, {}
+    if len(manager) > 100:
+        raise SpillwayError(f"a manager has {len(manager)} keys: no law has so many parameters")
     if not isinstance(manager.get("law"), str):
         raise SpillwayError("a manager with parameters names its law: {law: ctrl, headroom: 0.9}")
     return manager["law"], {key: value for key, value in manager.items() if key != "law"}
@@ -173,9 +204,9 @@ class Sink(Part):
 class Query(Part):
     """SQL over streams, running for ever: one query, or a template with its instances."""
 
-    sql: str | None = Field(None, min_length=1, description="one query")
-    template: str | None = Field(
-        None, min_length=1, description="SQL with :parameters; every instance is a query"
+    sql: SqlText | None = Field(None, description="one query")
+    template: SqlText | None = Field(
+        None, description="SQL with :parameters; every instance is a query"
     )
     instances: str | list[dict[Name, Scalar | None]] | None = Field(
         None, description="values of a template's parameters: a list, or the path of a CSV file"
@@ -238,15 +269,15 @@ class Control(Part):
 class SparkSettings(Part):
     """The Spark application. Settings given here win over the session profile."""
 
-    master: str = Field("local[*,4]", description="all cores of this machine by default")
+    master: Master = Field("local[*,4]", description="all cores of this machine by default")
     config: dict[str, Scalar] = Field({})
 
 
 class Flow(Part):
     """A whole flow file."""
 
-    streams: dict[Name, Stream] = Field(min_length=1)
-    classes: dict[Name, ServiceClass] = Field(min_length=1)
-    queries: dict[Name, Query] = Field(min_length=1)
+    streams: dict[Name, Stream] = Field(min_length=1, max_length=MOST_NAMES)
+    classes: dict[Name, ServiceClass] = Field(min_length=1, max_length=MOST_NAMES)
+    queries: dict[Name, Query] = Field(min_length=1, max_length=MOST_NAMES)
     control: Control = Control()
     spark: SparkSettings = SparkSettings()

@@ -4,6 +4,8 @@ sqlglot takes `window(` after GROUP BY for the WINDOW clause. Until the tree is 
 function goes by another name.
 """
 
+import logging
+import re
 from itertools import pairwise
 
 import sqlglot
@@ -11,18 +13,29 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import TokenType
 
-from spillway.errors import SpillwayError, unknown_name
+from spillway.errors import SpillwayError, shown, unknown_name
 from spillway.flow.flow import Flow
 
+logging.getLogger("sqlglot").setLevel(logging.ERROR)  # its advice is no line of ours
 TIME_WINDOW = "spillway_time_window"
+_INNER = re.compile(r"Required keyword: .*")  # in the words of the parser's own code
+_MOST_DEPTH = 200  # levels of a tree: Spark's own analyser goes deeper, a reader does not
 
 
 def parse(name: str, sql: str) -> exp.Query:
     """The query as a tree; a syntax error is one line with its place in the text."""
     try:
         tree = sqlglot.parse_one(_rename_window(sql), read="spark")
+        too_deep = _depth(tree) > _MOST_DEPTH
     except (ParseError, TokenError) as error:
-        raise SpillwayError(_described(name, error)) from error
+        raise SpillwayError(_described(name, error)) from None
+    except RecursionError:
+        too_deep = True
+    if too_deep:
+        raise SpillwayError(
+            f"queries.{name}.sql is nested too deeply: write it in several parts, as derived"
+            " streams or WITH"
+        )
     if not isinstance(tree, exp.Query):
         raise SpillwayError(f"queries.{name}.sql must be a SELECT over the flow's streams")
     return tree
@@ -37,11 +50,15 @@ def streams_of(name: str, sql: str, flow: Flow) -> tuple[str, ...]:
     """The streams that a query reads, in the flow's order; unknown tables are refused."""
     tree = parse(name, sql)
     local = {cte.alias for cte in tree.find_all(exp.CTE)}
-    tables = [table.name for table in tree.find_all(exp.Table) if table.name not in local]
-    for table in tables:
-        if table not in flow.streams:
-            problem = unknown_name("stream", table, flow.streams)
-            raise SpillwayError(f"queries.{name}.sql reads a table that is no stream: {problem}")
+    found = [table for table in tree.find_all(exp.Table) if table.name not in local]
+    tables = [table.name for table in found]
+    for table in found:
+        if table.name not in flow.streams:
+            problem = unknown_name("stream", table.name or table.sql("spark"), flow.streams)
+            line = next((n.meta["line"] for n in table.walk() if "line" in n.meta), 1)
+            raise SpillwayError(
+                f"queries.{name}.sql reads at line {line} a table that is no stream: {problem}"
+            )
     if not tables:
         known = ", ".join(flow.streams)
         raise SpillwayError(f"queries.{name}.sql reads no stream: known are {known}")
@@ -49,17 +66,31 @@ def streams_of(name: str, sql: str, flow: Flow) -> tuple[str, ...]:
 
 
 def _rename_window(sql: str) -> str:
-    tokens = sqlglot.tokenize(sql, read="spark")
-    for token, following in reversed(list(pairwise(tokens))):
+    parts, begin = [], 0
+    for token, following in pairwise(sqlglot.tokenize(sql, read="spark")):
         if token.token_type == TokenType.WINDOW and following.token_type == TokenType.L_PAREN:
-            sql = sql[: token.start] + TIME_WINDOW + sql[token.end + 1 :]
-    return sql
+            parts += [sql[begin : token.start], TIME_WINDOW]
+            begin = token.end + 1
+    return "".join([*parts, sql[begin:]])
+
+
+def _depth(tree: exp.Expr) -> int:
+    """Levels of a tree, without recursion."""
+    deepest, level = 0, [tree]
+    while level and deepest <= _MOST_DEPTH:
+        deepest += 1
+        level = [inner for node in level for inner in node.iter_expressions()]
+    return deepest
 
 
 def _described(name: str, error: Exception) -> str:
     details = getattr(error, "errors", None) or [{}]
     detail = details[0]
     if "line" not in detail:
-        return f"queries.{name}.sql cannot be parsed: {str(error).splitlines()[0]}"
-    place = f"line {detail['line']}, column {detail['col']}, near '{detail['highlight']}'"
-    return f"queries.{name}.sql cannot be parsed at {place}: {detail['description']}"
+        return (
+            f"queries.{name}.sql cannot be parsed: a quote, a comment or a bracket is not closed,"
+            " or a character has no meaning there"
+        )
+    place = f"line {detail['line']}, column {detail['col']}, near '{shown(detail['highlight'])}'"
+    said = _INNER.sub("something is missing", shown(detail["description"]))
+    return f"queries.{name}.sql cannot be parsed at {place}: {said}"

@@ -2,33 +2,17 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from pyspark.sql import types
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructField, StructType
 
 from spillway.errors import SpillwayError, unknown_name
 from spillway.flow.derived import expanded
-from spillway.flow.flow import Flow
+from spillway.flow.flow import Flow, Stream
+from spillway.flow.types import spark_type
 from spillway.logs import catalog
+from spillway.options import written
 from spillway.ports import Log
-
-_ATOMIC: Mapping[str, types.DataType] = {
-    kind.simpleString(): kind
-    for kind in (
-        types.BooleanType(),
-        types.ByteType(),
-        types.ShortType(),
-        types.IntegerType(),
-        types.LongType(),
-        types.FloatType(),
-        types.DoubleType(),
-        types.StringType(),
-        types.BinaryType(),
-        types.DateType(),
-        types.TimestampType(),
-    )
-}
 
 
 def log_of(flow: Flow, gate: str, pinned: Mapping[str, str]) -> Log:
@@ -38,20 +22,21 @@ def log_of(flow: Flow, gate: str, pinned: Mapping[str, str]) -> Log:
     if name not in streams:
         raise unknown_name("stream of the gate", name, streams)
     stream = streams[name]
-    options = {key: str(value) for key, value in stream.options.items()}
-    schema = None if stream.columns is None else _schema(name, stream.columns)
+    options = {key: written(value) for key, value in stream.options.items()}
+    asked = declared_columns(name, stream)
+    schema = None if asked is None else to_arrow_schema(asked, timezone="UTC")
     look = catalog.without_consequences({"source": stream.source or "", **options, **pinned})
     return catalog.open_log(look, schema)
 
 
-def _schema(name: str, columns: Mapping[str, str]) -> Any:
+def declared_columns(name: str, stream: Stream) -> StructType | None:
+    """The key `columns`; raises where a type is none, with the column's place."""
+    if stream.columns is None:
+        return None
     fields = []
-    for column, kind in columns.items():
-        found = _ATOMIC.get(kind.strip().lower())
-        if found is None:
-            raise SpillwayError(
-                f"streams.{name}.columns.{column} is {kind}: an audit without Spark reads only"
-                f" {', '.join(_ATOMIC)}"
-            )
-        fields.append(types.StructField(column, found))
-    return to_arrow_schema(types.StructType(fields), timezone="UTC")
+    for column, text in stream.columns.items():
+        try:
+            fields.append(StructField(column, spark_type(text)))
+        except SpillwayError as error:
+            raise SpillwayError(f"streams.{name}.columns.{column}: {error}") from error
+    return StructType(fields)

@@ -83,6 +83,7 @@ OPTIONS: tuple[Option, ...] = (
         "input partitions of a batch",
         without="the number of cores",
         at_least=1,
+        at_most=100_000,
     ),
     Option(
         "first_batch",

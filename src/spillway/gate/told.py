@@ -88,6 +88,8 @@ def told_again(
 
 def _tell(gate: Gate, line: Mapping[str, Any]) -> Offset | None:
     call = line["call"]
+    if call != "resume" and gate._meter is None:
+        raise ValueError(f"'{call}' comes before 'resume'")
     if call == "resume":
         gate.resume(decode(line["previous"]))
     elif call == "ended":

@@ -3,9 +3,11 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any
 
 from spillway.coding import from_json, to_json
+from spillway.errors import SpillwayError
 from spillway.model import Decided, Decision, Measurement
 
 
@@ -23,6 +25,12 @@ class Event:
 
 Entry = Decided | Event
 
+# What reading a line of a damaged file may raise.
+DAMAGED = (
+    *(ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError),
+    *(RecursionError, SpillwayError),
+)
+
 
 def encoded(entry: Entry) -> dict[str, Any]:
     if isinstance(entry, Event):
@@ -32,13 +40,18 @@ def encoded(entry: Entry) -> dict[str, Any]:
 
 
 def entries_of(line: bytes) -> Iterator[Entry]:
-    """Raises ValueError, TypeError or KeyError where the line is none of a journal."""
+    """Raises one of DAMAGED where the line is none of a journal."""
     value = json.loads(line)
     lost = value.pop("lost_lines", 0)
+    if type(lost) is not int:
+        raise TypeError("lost_lines is no number")
     if lost:
         yield Event(time_s=time_of(value), kind="lost", fields={"lines": lost})
     if "event" in value:
-        kind, time_s = value.pop("event"), value.pop("time_s")
+        time_s = time_of(value)
+        kind, _ = value.pop("event"), value.pop("time_s")
+        if not isinstance(kind, str):
+            raise TypeError("event is no text")
         yield Event(time_s=time_s, kind=kind, fields=value)
     else:
         yield Decided(
@@ -49,5 +62,7 @@ def entries_of(line: bytes) -> Iterator[Entry]:
 
 def time_of(value: Mapping[str, Any]) -> float:
     """When a line was written, from its JSON value."""
-    time_s: float = value["time_s"] if "event" in value else value["measurement"]["time_s"]
-    return time_s
+    time_s = value["time_s"] if "event" in value else value["measurement"]["time_s"]
+    if type(time_s) not in (int, float) or not isfinite(time_s):
+        raise TypeError("time_s is no time")
+    return float(time_s)

@@ -11,12 +11,15 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Any
 
-from spillway.errors import SpillwayError
-from spillway.journal.entries import Entry, Event, encoded, entries_of, time_of
+from spillway.errors import SpillwayError, shown
+from spillway.journal.entries import DAMAGED, Entry, Event, encoded, entries_of, time_of
 from spillway.journal.rotation import open_files, rotated, shift
 from spillway.journal.summary import retire
 from spillway.lines import append, line_of, lines_in, whole_lines
 from spillway.model import Decided, Decision, Measurement
+from spillway.redaction import redacted
+
+_LONGEST_LINE_BYTES = 1 << 24
 
 
 class FileJournal:
@@ -53,6 +56,7 @@ class FileJournal:
 
     def event(self, time_s: float, kind: str, **fields: Any) -> None:
         """Something that is no decision: a start, a restart, a loop that went away."""
+        fields = {k: redacted(v) if isinstance(v, str) else v for k, v in fields.items()}
         self._write(time_s, Event(time_s=time_s, kind=kind, fields=fields))
 
     def close(self) -> None:
@@ -107,22 +111,28 @@ class FileJournal:
 
 def read_journal(path: Path) -> Iterator[Entry]:
     """Everything that is kept whole, in the order of its writing, for replays and reports."""
-    with open_files(path) as files:
-        if not files:
-            raise SpillwayError(f"there is no journal at {path}")
-        for name, file in files:
-            for number, line in enumerate(lines_in(file), start=1):
-                yield from _entries(line, f"{name}:{number}")
+    try:
+        with open_files(path) as files:
+            if not files:
+                raise SpillwayError(f"there is no journal at {path}")
+            for name, file in files:
+                for number, line in enumerate(lines_in(file, _LONGEST_LINE_BYTES), start=1):
+                    yield from _entries(line, f"{name}:{number}")
+    except OSError as error:
+        raise SpillwayError(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise SpillwayError(f"{path} is no journal: a line is {error}") from None
 
 
 def _entries(line: bytes, where: str) -> list[Entry]:
     try:
         return list(entries_of(line))
-    except (ValueError, TypeError, KeyError, AttributeError, SpillwayError) as error:
-        raise SpillwayError(f"{where} is not a journal line: {error!r}") from error
+    except DAMAGED as error:
+        said = f"{type(error).__name__}: {shown(str(error))}"
+        raise SpillwayError(f"{where} is not a journal line ({said}): it is damaged") from None
 
 
 def _first_time_s(path: Path, otherwise_s: float) -> float:
-    with suppress(ValueError, TypeError, KeyError, StopIteration):
+    with suppress(*DAMAGED, StopIteration):
         return time_of(json.loads(next(whole_lines(path))))
     return otherwise_s

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spillway.coding import from_json, to_json
-from spillway.journal.entries import time_of
+from spillway.journal.entries import DAMAGED, time_of
 from spillway.journal.rotation import open_files
 from spillway.lines import append, line_of, lines_in, whole_lines
 
@@ -71,7 +71,7 @@ def summary_of(lines: Iterable[bytes]) -> Summary:
 
 def _decisions(lines: Iterable[bytes]) -> Iterator[Hour]:
     for line in lines:
-        with suppress(ValueError, KeyError, TypeError):  # a damaged line says nothing
+        with suppress(*DAMAGED):  # a damaged line says nothing
             value = json.loads(line)
             if "event" not in value:
                 yield _hour(value)
@@ -79,7 +79,7 @@ def _decisions(lines: Iterable[bytes]) -> Iterator[Hour]:
 
 def _hour(value: Mapping[str, Any]) -> Hour:
     measured, time_s = value["measurement"], time_of(value)
-    return Hour(
+    hour = Hour(
         hour_s=int(time_s // HOUR_S * HOUR_S),
         class_name=measured["class_name"],
         query=measured.get("query", ""),
@@ -93,6 +93,7 @@ def _hour(value: Mapping[str, Any]) -> Hour:
         delay_s=measured["delay_s"],
         max_delay_s=measured["delay_s"],
     )
+    return from_json(Hour, to_json(Hour, hour))  # of these types, or damaged
 
 
 def _merged(hours: Iterable[Hour]) -> Summary:
@@ -127,5 +128,5 @@ def _sum(one: Hour, other: Hour) -> Hour:
 def _summaries(path: Path) -> Iterator[Summary]:
     if summary_path(path).exists():
         for line in whole_lines(summary_path(path)):
-            with suppress(ValueError, KeyError, TypeError):  # a damaged line says nothing
+            with suppress(*DAMAGED):  # a damaged line says nothing
                 yield tuple(from_json(Hour, hour) for hour in json.loads(line)["hours"])

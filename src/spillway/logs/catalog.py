@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from spillway.errors import SpillwayError, unknown_name
+from spillway.redaction import remember
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,6 +40,7 @@ def open_log(options: Mapping[str, str], schema: pa.Schema | None = None) -> Log
     `schema` is what the user asked for; None takes the log's own columns. Whether the two agree
     is checked by `columns()`, which raises SpillwayError with the column's name.
     """
+    remember(options)
     log: Log = _module(source_of(options)).open_log(options, schema)
     return log
 

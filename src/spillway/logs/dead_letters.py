@@ -12,7 +12,6 @@ import fcntl
 import hashlib
 import json
 import os
-import stat
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -25,6 +24,7 @@ import numpy as np
 from spillway.lines import append, line_of, whole_lines
 from spillway.logs.intervals import NOWHERE, Intervals, holds, size, union
 from spillway.logs.saying import say_once
+from spillway.private import make_private, open_private
 
 SAMPLES_PER_READ = 10
 SAMPLE_BYTES = 4096  # of one record
@@ -32,8 +32,8 @@ SAMPLES_FILE_BYTES = 4_000_000  # of a partition; later samples are left out, co
 MOST_INTERVALS = 20_000  # of a partition and kind: beyond that the lowest are forgotten
 
 KINDS = ("malformed", "lost")
-_DAMAGED = (ValueError, KeyError, TypeError)
-_STICKY_FOR_ALL = stat.S_ISVTX | stat.S_IWOTH  # a folder such as /tmp
+_DAMAGED = (ValueError, KeyError, TypeError, IndexError, OverflowError, RecursionError)
+_WRITE = os.O_WRONLY | os.O_CREAT
 _LONGEST_NAME = 200  # of a folder: file systems take 255 bytes
 
 
@@ -74,11 +74,7 @@ class DeadLetters:
         if self.directory is None or not any(len(kind.positions) for kind in found.values()):
             return
         try:
-            folder = Path(self.directory)
-            _require_ours(folder)
-            for path in (*reversed(folder.parents), folder):
-                if not path.exists():
-                    path.mkdir(mode=0o700, exist_ok=True)
+            folder = make_private(Path(self.directory))
             with _locked(folder / f"lock-{partition}"):
                 _record(folder, partition, found, samples)
         except OSError as error:  # a full disk must not end a query
@@ -110,17 +106,6 @@ def dead_letter_totals(directory: str | Path) -> Mapping[str, int]:
             found = json.loads(next(whole_lines(path), b""))
             totals = {kind: totals[kind] + int(found[kind]) for kind in KINDS}
     return totals
-
-
-def _require_ours(folder: Path) -> None:
-    """In a folder that everybody writes to (the temporary one) another user may have made ours."""
-    for path in (folder, *folder.parents[:-1]):
-        with suppress(FileNotFoundError):
-            if path.parent.stat().st_mode & _STICKY_FOR_ALL == _STICKY_FOR_ALL:
-                made = path.lstat()
-                others = made.st_mode & stat.S_IWOTH and not stat.S_ISLNK(made.st_mode)
-                if made.st_uid not in (0, os.geteuid()) or others:
-                    raise PermissionError(f"{path} is another user's, or open to them: remove it")
 
 
 def _record(
@@ -164,14 +149,9 @@ def _state(path: Path) -> tuple[dict[str, int], dict[str, Intervals]]:
 def _replace(path: Path, data: bytes) -> None:
     """In one step: a kill leaves the old counts or the new ones."""
     draft = path.with_suffix(".new")
-    with os.fdopen(_opened(draft, os.O_TRUNC), "wb") as file:
+    with os.fdopen(open_private(draft, _WRITE | os.O_TRUNC), "wb") as file:
         file.write(data)
     os.replace(draft, path)
-
-
-def _opened(path: Path, flags: int = 0) -> int:
-    """Ours alone, and never behind a link."""
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | flags, 0o600)
 
 
 def _sample(path: Path, partition: int, samples: Sequence[Malformed]) -> None:
@@ -196,6 +176,6 @@ def _line(partition: int, sample: Malformed) -> dict[str, object]:
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """One writer at a time among the workers of a machine."""
-    with os.fdopen(_opened(path), "wb") as file:
+    with os.fdopen(open_private(path, _WRITE), "wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,16 +1,18 @@
 """Columns whose values are pure functions of (seed, column, position)."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from math import isfinite
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from spillway.errors import SpillwayError, require, unknown_name
+from spillway.errors import SpillwayError, require, shown, unknown_name
 from spillway.model import parse_duration_s
 
 Words = npt.NDArray[np.uint64]
@@ -18,7 +20,9 @@ Positions = npt.NDArray[np.int64]
 
 DEFAULT_COLUMNS = "id position, key key(1000), value double(0, 1), event_time time"
 
-_COLUMN = re.compile(r"\s*(\w+)\s+(\w+)\s*(?:\(([^)]*)\))?\s*(?:,|$)")
+_COLUMN = re.compile(r"(\w+) (\w+) ?(?:\(([^)]*)\) ?)?(?:, ?|$)", re.ASCII)  # one space each
+_MOST_COLUMNS = 1000
+_MOST_STRINGS = 1_000_000
 _GUIDE_BITS = 16
 
 
@@ -41,29 +45,34 @@ class GeneratedColumn:
 def parse_columns(text: str) -> tuple[GeneratedColumn, ...]:
     """'id position, key key(1000, 1.2), price double(0, 100)': name, kind, arguments."""
     columns: list[GeneratedColumn] = []
-    place = 0
+    text, place = " ".join(text.split()), 0
     while place < len(text):
         match = _COLUMN.match(text, place)
-        if match is None:
+        if match is None or len(columns) == _MOST_COLUMNS:
             raise SpillwayError(
-                f"option 'columns' cannot be read at '{text[place:].strip()}': it must be"
+                f"option 'columns' cannot be read at '{shown(text[place:])}': it must be up to"
+                f" {_MOST_COLUMNS} times"
                 " 'name kind(arguments), ...', for example 'key key(1000, 1.2), price double(0, 9)'"
             )
         columns.append(make_column(match[1], match[2], match[3] or "", len(columns)))
         place = match.end()
+    names = Counter(column.name.lower() for column in columns)
+    twice = next((name for name, count in names.items() if count > 1), "")
+    require(not twice, "column of option 'columns'", twice, "there once: Spark ignores the case")
     require(len(columns) > 0, "option 'columns'", text, "at least one column")
     return tuple(columns)
 
 
 def make_column(name: str, kind: str, arguments: str, index: int) -> GeneratedColumn:
     if kind not in KINDS:
-        raise unknown_name(f"kind of column '{name}'", kind, KINDS)
+        raise unknown_name(f"kind of column '{shown(name)}'", kind, KINDS)
     given = [part.strip() for part in arguments.split(",") if part.strip()]
     try:
         made_type, values = KINDS[kind](given, index)
-    except (ValueError, IndexError):
+    except (ValueError, IndexError, OverflowError):
         raise SpillwayError(
-            f"column '{name}' is {kind}({arguments}): it must be like {EXAMPLES[kind]}"
+            f"column '{shown(name)}' is {kind}({shown(arguments)}):"
+            f" it must be like {EXAMPLES[kind]}"
         ) from None
     return GeneratedColumn(name=name, type=made_type, values=values)
 
@@ -166,7 +175,7 @@ def _position(given: list[str], index: int) -> _Made:
 
 def _int(given: list[str], index: int) -> _Made:
     low, high = (int(given[0]), int(given[1])) if given else (0, 1000)
-    if high <= low:
+    if high <= low or not -(2**53) <= low < high <= 2**53:
         raise ValueError
     width = high - low
     return pa.int64(), lambda rows: (_unit(rows, index) * width).astype(np.int64) + low
@@ -174,7 +183,7 @@ def _int(given: list[str], index: int) -> _Made:
 
 def _double(given: list[str], index: int) -> _Made:
     low, high = (float(given[0]), float(given[1])) if given else (0.0, 1.0)
-    if high <= low:
+    if not low < high or not isfinite(high - low):
         raise ValueError
     return pa.float64(), lambda rows: _unit(rows, index) * (high - low) + low
 
@@ -186,6 +195,8 @@ def _key(given: list[str], index: int) -> _Made:
 
 def _string(given: list[str], index: int) -> _Made:
     draw = _zipf_of(given)
+    if draw.count > _MOST_STRINGS:
+        raise ValueError
     names = pa.array([f"k{number:06d}" for number in range(draw.count)])
     return pa.string(), lambda rows: names.take(pa.array(draw(_mixed(rows, index))))
 

@@ -10,10 +10,9 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from spillway.errors import SpillwayError
 from spillway.logs.intervals import Intervals, interval
+from spillway.logs.kafka_options import Config, checked_config
 from spillway.logs.schema import BATCH_ROWS
 from spillway.ports import Span
-
-Config = tuple[tuple[str, str], ...]  # hashable: the key of a process's readers
 
 _POLL_S = 0.2
 _ENDS_TIMEOUT_S = 5.0
@@ -33,19 +32,11 @@ _READER = {
     "auto.offset.reset": "error",
     "enable.partition.eof": "true",
 }
-_JAVA_ONLY = {
-    "sasl.jaas.config": "kafka.sasl.username and kafka.sasl.password",
-    "ssl.truststore.location": "kafka.ssl.ca.location (a PEM file)",
-    "ssl.keystore.location": "kafka.ssl.certificate.location and kafka.ssl.key.location",
-}
 
 
 def client_config(given: Mapping[str, str]) -> Config:
     """What options named `kafka.` say, for the client library (librdkafka's names)."""
-    for name, instead in _JAVA_ONLY.items():
-        if name in given:
-            raise SpillwayError(f"option 'kafka.{name}' is for Java clients only: use {instead}")
-    return tuple(sorted({**_DEFAULTS, **given}.items()))
+    return checked_config(given, _DEFAULTS)
 
 
 class Reader:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spillway.errors import SpillwayError, require
+from spillway.errors import SpillwayError, require, shown, unknown_name
 from spillway.logs.timetable import (
     Timetable,
     known_start_us,
@@ -17,9 +17,16 @@ from spillway.logs.timetable import (
 )
 from spillway.options import Option, read
 
-RATE = Option("rate", "text", "tuples per second, or a profile `second:rate,...`", default=1000)
-_MEAN_RATE = replace(RATE, kind="number", above=0.0)
+_MOST_PER_S = 1e8
 _WORKLOAD_KNOTS = 1_000_000  # arrivals drawn for one round; higher rates spread copies between them
+
+
+def known_workload(name: str) -> None:
+    """Raises where there is none of this name."""
+    from spillway.workloads.named import WORKLOADS  # brings SciPy: only who asks for it pays
+
+    if name not in WORKLOADS:
+        raise unknown_name("workload", name, WORKLOADS)
 
 
 def timetable_of_options(given: Mapping[str, Any]) -> Timetable:
@@ -39,7 +46,7 @@ def _workload(
 ) -> Timetable:
     """The workload's own arrivals; above a million of them, each stands for several tuples that
     are spread evenly since the one before, so that any rate has the workload's shape."""
-    from spillway.workloads.named import make  # brings SciPy: only who asks for it pays
+    from spillway.workloads.named import make
 
     drawn_per_s = min(rate_per_s, _WORKLOAD_KNOTS / duration_s)
     arrivals_s = make(name, seed=seed, duration_s=duration_s, rate_per_s=drawn_per_s)
@@ -54,14 +61,27 @@ def parse_rates(text: str) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.floa
     pairs = [part.split(":") for part in text.split(",")] if ":" in text else [["0", text]]
     try:
         points = np.array([(float(at), float(rate)) for at, rate in pairs])
+        if not np.isfinite(points).all():
+            raise ValueError
     except ValueError:
         raise SpillwayError(
-            f"option 'rate' is '{text}': it must be tuples per second or a profile"
+            f"option 'rate' is '{shown(text)}': it must be tuples per second or a profile"
             " 'second:rate,...', for example 0:1000,30:5000"
         ) from None
     times_s, rates = points[:, 0], points[:, 1]
     require(times_s[0] == 0.0, "first second of option 'rate'", float(times_s[0]), "0")
     require(bool((np.diff(times_s) > 0).all()), "option 'rate'", text, "in order of time")
-    require(bool((rates >= 0.0).all() and (rates <= 1e8).all()), "option 'rate'", text, "0 to 1e8")
+    in_range = bool((rates >= 0.0).all() and (rates <= _MOST_PER_S).all())
+    require(in_range, "option 'rate'", text, "0 to 1e8 tuples per second")
     require(bool(rates.any()), "option 'rate'", text, "above zero somewhere")
     return times_s, rates
+
+
+RATE = Option(
+    "rate",
+    "text",
+    "tuples per second, or a profile `second:rate,...`",
+    default=1000,
+    check=parse_rates,
+)
+_MEAN_RATE = replace(RATE, kind="number", above=0.0, at_most=_MOST_PER_S, check=None)

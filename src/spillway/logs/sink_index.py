@@ -91,22 +91,28 @@ class SinkIndex:
             names = [path.name for path in (self._directory / METADATA).iterdir()]
         except FileNotFoundError:
             return set(), set()
-        plain = {int(name) for name in names if name.isdigit()}
+        plain = {int(name) for name in names if name.isdecimal()}
         ends = (name.removesuffix(".compact") for name in names if name.endswith(".compact"))
-        return plain, {int(end) for end in ends if end.isdigit()}
+        return plain, {int(end) for end in ends if end.isdecimal()}
 
     def _read(self, name: str) -> list[tuple[str, float]]:
         """(path, time of writing) of each file that a log file names."""
         path = self._directory / METADATA / name
-        lines = path.read_text().splitlines()
+        try:
+            lines = path.read_text().splitlines()
+        except (OSError, ValueError) as error:
+            raise SpillwayError(f"{path} cannot be read: {error}") from None
         if not lines or lines[0] != _VERSION:
             raise SpillwayError(f"{path} is not a sink log of version {_VERSION}")
-        entries = [json.loads(line) for line in lines[1:] if line]
-        return [
-            (self._local(entry["path"]), entry["modificationTime"] / 1000.0)
-            for entry in entries
-            if entry["action"] == "add"
-        ]
+        try:
+            entries = [json.loads(line) for line in lines[1:] if line]
+            return [
+                (self._local(entry["path"]), entry["modificationTime"] / 1000.0)
+                for entry in entries
+                if entry["action"] == "add"
+            ]
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+            raise SpillwayError(f"{path} is a damaged sink log: restore it") from None
 
     def _local(self, uri: str) -> str:
         """The file beside its log, also when the whole directory has been moved."""

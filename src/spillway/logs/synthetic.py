@@ -20,7 +20,7 @@ from spillway.logs.generated import (
     parse_columns,
     random_words,
 )
-from spillway.logs.rates import RATE, timetable_of_options
+from spillway.logs.rates import RATE, known_workload, timetable_of_options
 from spillway.logs.schema import BATCH_ROWS, conformed, with_arrival
 from spillway.logs.timetable import START, Timetable
 from spillway.options import Option, read
@@ -33,6 +33,7 @@ SHARED: tuple[Option, ...] = (  # with Nexmark
         "how many partitions share the stream, tuple by tuple",
         default=1,
         at_least=1,
+        at_most=10_000,
     ),
     Option("tuples", "whole", "the stream ends after so many", without="never ends", at_least=0),
     Option("seed", "whole", "of values and workload", default=1, at_least=0),
@@ -40,13 +41,19 @@ SHARED: tuple[Option, ...] = (  # with Nexmark
 )
 OPTIONS: tuple[Option, ...] = (
     RATE,
-    Option("workload", "text", "one of the simulator's workloads, with mean `rate`"),
-    Option("duration", "duration", "`workload` repeats after it", default="10m"),
+    Option(
+        "workload",
+        "text",
+        "one of the simulator's workloads, with mean `rate`",
+        check=known_workload,
+    ),
+    Option("duration", "duration", "`workload` repeats after it", default="10m", at_most=86_400),
     Option(
         "columns",
         "text",
         "`name kind(arguments), ...`, as in docs/logs.md",
         without=f"as the schema's types suggest; without a schema `{DEFAULT_COLUMNS}`",
+        check=parse_columns,
     ),
     *SHARED,
 )

@@ -61,6 +61,12 @@ def given_to(name: str, sink: Sink) -> dict[str, Any]:
     return parsed(options_of(sink.type), sink.options, f"sink '{sink.type}'", what)
 
 
+def require_client(sink: Sink) -> None:
+    """Raise where the client library of a sink is not installed. Runs nothing of the user's."""
+    if (client := getattr(_module(sink.type), "client", None)) is not None:
+        client()
+
+
 def options_of(sink: str) -> tuple[Option, ...]:
     """The options of a sink, apart from its type."""
     declared: tuple[Option, ...] = _module(sink).OPTIONS

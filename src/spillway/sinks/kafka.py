@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from spillway.errors import SpillwayError
+from spillway.logs.kafka_options import checked_config
 from spillway.options import Option
+from spillway.redaction import remember
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -27,23 +29,30 @@ OPTIONS: tuple[Option, ...] = (
         pattern=r"^[A-Za-z_]\w*$",
         example="symbol",
     ),
+    Option(
+        "kafka.NAME",
+        "text",
+        "passed to the client library, as with the source: security, `kafka.linger.ms`, ...",
+    ),
 )
 GUARANTEE = (
     "at least once: a batch ends when every message is acknowledged; a batch that is run again is"
     " sent again. Headers `query` and `batch` let a reader skip what it has seen"
 )
 _SEND_S = 60.0
-_producers: dict[str, Any] = {}  # of this worker, by brokers: connecting takes longer than sending
+Settings = tuple[tuple[str, str], ...]
+_producers: dict[Settings, Any] = {}  # of this worker: connecting takes longer than sending
 
 
 def open_sink(query: str, given: Mapping[str, Any]) -> Callable[[Any], Any]:
-    _client()
-    brokers, topic, key = given["brokers"], given["topic"], given["key"]
+    client()
+    remember(given["kafka.NAME"])
+    settings, topic, key = _settings(given), given["topic"], given["key"]
 
     def write(rows: DataFrame, batch_id: int) -> None:
         headers = {"query": query, "batch": str(batch_id)}
         messages = _messages(query, rows, key)
-        messages.foreachPartition(lambda part: send(part, brokers, topic, headers))
+        messages.foreachPartition(lambda part: send(part, settings, topic, headers))
 
     return lambda writer: writer.foreachBatch(write)
 
@@ -59,7 +68,7 @@ def _messages(query: str, rows: DataFrame, key: str | None) -> DataFrame:
     return rows.select(keys.cast("string").alias("key"), F.to_json(F.struct("*")).alias("value"))
 
 
-def send(rows: Iterator[Row], brokers: str, topic: str, headers: dict[str, str]) -> None:
+def send(rows: Iterator[Row], settings: Settings, topic: str, headers: dict[str, str]) -> None:
     """All rows of a partition; returns when the brokers have acknowledged every one."""
     failures: list[str] = []
 
@@ -67,7 +76,8 @@ def send(rows: Iterator[Row], brokers: str, topic: str, headers: dict[str, str])
         if error is not None:
             failures.append(str(error))
 
-    producer = _producer(brokers)
+    remember(dict(settings))
+    producer, brokers = _producer(settings), dict(settings)["bootstrap.servers"]
     for row in rows:
         while True:
             try:
@@ -86,14 +96,23 @@ def send(rows: Iterator[Row], brokers: str, topic: str, headers: dict[str, str])
         )
 
 
-def _producer(brokers: str) -> Any:
-    if brokers not in _producers:
-        settings = {"bootstrap.servers": brokers, "enable.idempotence": True, "linger.ms": 5}
-        _producers[brokers] = _client().Producer(settings)
-    return _producers[brokers]
+def _settings(given: Mapping[str, Any]) -> Settings:
+    own = {"enable.idempotence": "true", "linger.ms": "5"}
+    options = dict(checked_config(given["kafka.NAME"], own))
+    return tuple(sorted({**options, "bootstrap.servers": given["brokers"]}.items()))
 
 
-def _client() -> Any:
+def _producer(settings: Settings) -> Any:
+    if settings not in _producers:
+        library = client()
+        try:
+            _producers[settings] = library.Producer(dict(settings))
+        except library.KafkaException as error:
+            raise SpillwayError(f"Kafka option refused: {error.args[0].str()}") from None
+    return _producers[settings]
+
+
+def client() -> Any:
     try:
         import confluent_kafka
     except ImportError as error:

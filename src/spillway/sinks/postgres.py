@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
 from spillway.errors import SpillwayError
 from spillway.options import Option
+from spillway.redaction import remember_value
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -64,7 +66,8 @@ _TYPES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
 
 
 def open_sink(query: str, given: Mapping[str, Any]) -> Callable[[Any], Any]:
-    _driver()
+    client()
+    remember_value(unquote(urlsplit(given["url"].removeprefix("jdbc:")).password or ""))
 
     def write(rows: DataFrame, batch_id: int) -> None:
         table = _flat(rows).toArrow()
@@ -89,7 +92,7 @@ def upsert(rows: pa.Table, url: str, table: str, key: Sequence[str]) -> None:
     changed = [f"{_quoted(n)} = EXCLUDED.{_quoted(n)}" for n in names if n not in key]
     action = f"DO UPDATE SET {', '.join(changed)}" if changed else "DO NOTHING"
     target = ".".join(map(_quoted, table.split(".")))
-    with _driver().connect(url.removeprefix("jdbc:")) as connection:
+    with client().connect(url.removeprefix("jdbc:")) as connection:
         cursor = connection.cursor()
         cursor.execute(f"CREATE TABLE IF NOT EXISTS {target} ({declared}, PRIMARY KEY ({primary}))")
         cursor.execute(f"CREATE TEMPORARY TABLE batch ({declared}) ON COMMIT DROP")
@@ -135,7 +138,7 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _driver() -> Any:
+def client() -> Any:
     try:
         import psycopg
     except ImportError as error:

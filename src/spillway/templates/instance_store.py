@@ -12,10 +12,11 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from spillway.errors import SpillwayError
+from spillway.errors import SpillwayError, shown
 from spillway.lines import LineWriter, line_of, line_writer, whole_lines
 
 FOREVER = 2**62
@@ -147,9 +148,66 @@ class InstanceStore:
     def _lines(self) -> list[dict[str, Any]]:
         identity = self.identity()  # before the text: at worst the text is newer and read twice
         if self._read is None or self._read[0] != identity:
-            lines = whole_lines(self.path) if self.path.exists() else ()
-            self._read = identity, [json.loads(line) for line in lines]
+            self._read = identity, self._read_lines()
         return self._read[1]
+
+    def _read_lines(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        number, ids = 0, set[int]()
+        try:
+            for number, line in enumerate(whole_lines(self.path), start=1):  # noqa: B007
+                change = json.loads(line)
+                _require_change(change, found[-1]["version"] if found else -1, ids)
+                found.append(change)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise SpillwayError(f"{self.path} cannot be read: {error.strerror}") from None
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            said = f"{type(error).__name__}: {shown(str(error))}"
+            raise SpillwayError(
+                f"{self.path}:{number} is damaged ({said}): restore the file, or run in a new"
+                " --folder"
+            ) from None
+        return found
+
+
+def _require_change(change: dict[str, Any], before: int, ids: set[int]) -> None:
+    """Raise where a line does not say what `_write` writes; `ids` are those before, and grow."""
+    if type(change["version"]) is not int or not before < change["version"] < FOREVER:
+        raise ValueError(f"version {shown(change['version'])} comes after {before}")
+    if "template" in change:
+        frame = [change["template"], *change["types"].keys(), *change["types"].values()]
+        shapes = [text for shape in change["shapes"] for item in shape.items() for text in item]
+        if not all(isinstance(text, str) for text in (*frame, *shapes)):
+            raise TypeError("template, types and shapes are texts")
+    for text, values in change.get("add", {}).items():
+        if not (text.isascii() and text.isdecimal() and 0 < int(text) < FOREVER):
+            raise ValueError(f"'{shown(text)}' is no number of an instance")
+        if int(text) in ids:
+            raise ValueError(f"instance {text} is there twice")
+        ids.add(int(text))
+        _require_values(values)
+    for query_id in change.get("remove", []):
+        if type(query_id) is not int or query_id not in ids:
+            raise ValueError(f"instance {shown(query_id)} is not there")
+    for values in change.get("declare", []):
+        _require_values(values)
+
+
+def _require_values(values: Any) -> None:
+    """By name: texts, numbers that Spark can hold, true, false or nothing."""
+    for name, value in values.items():
+        plain = value is None or isinstance(value, str | bool)
+        if not isinstance(name, str) or not (plain or is_number(value)):
+            raise TypeError(f"'{shown(name)}' is {shown(value)}")
+
+
+def is_number(value: object) -> bool:
+    """A whole number of 64 bits, or a finite one."""
+    if type(value) is int:
+        return -(1 << 63) <= value < 1 << 63
+    return type(value) is float and isfinite(value)
 
 
 def _write(file: LineWriter, change: Mapping[str, Any]) -> None:

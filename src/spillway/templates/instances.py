@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spillway.errors import SpillwayError
+from spillway.errors import SpillwayError, shown
 from spillway.flow.flow import Query
 from spillway.model import parse_duration_s
-from spillway.templates.instance_store import Frame, InstanceStore, Shape, Values
+from spillway.templates.instance_store import Frame, InstanceStore, Shape, Values, is_number
 from spillway.templates.templates import Template
 
 MOST_INSTANCES = 100_000
@@ -59,10 +59,12 @@ def add_instances(store: InstanceStore, name: str, rows: Sequence[Values] | Path
     if frame is None:
         raise SpillwayError(f"{store.path} holds no template: name a query with a template")
     template = Template.parse(name, frame.template)
-    given = _from_csv(name, rows) if isinstance(rows, Path) else rows
+    if set(frame.types) != set(template.value_parameters):
+        raise SpillwayError(f"{store.path}:1 is damaged: it has types of other parameters")
+    given, places = _from_csv(name, rows) if isinstance(rows, Path) else (rows, None)
     types = frame.types
     typed = [{k: _as_type(types.get(k, "STRING"), v) for k, v in row.items()} for row in given]
-    checked = load_instances(template, typed)
+    checked = load_instances(template, typed, places)
     active = len(store.active())
     if active + len(checked) > MOST_INSTANCES:
         raise SpillwayError(
@@ -73,11 +75,15 @@ def add_instances(store: InstanceStore, name: str, rows: Sequence[Values] | Path
     return store.add(checked)
 
 
-def load_instances(template: Template, rows: Sequence[Values] | Path) -> list[dict[str, Any]]:
-    """The values of every instance, checked against the template's parameters."""
+def load_instances(
+    template: Template, rows: Sequence[Values] | Path, places: Sequence[str] | None = None
+) -> list[dict[str, Any]]:
+    """The values of every instance, checked against the template's parameters. `places` are where
+    they stand, if not in the flow file."""
     name = template.name
     if isinstance(rows, Path):
-        rows = _typed_by_column(_from_csv(name, rows))
+        texts, places = _from_csv(name, rows)
+        rows = _typed_by_column(texts)
     if not rows:
         raise SpillwayError(f"queries.{name}.instances is empty: a template needs at least one")
     if len(rows) > MOST_INSTANCES:
@@ -85,7 +91,8 @@ def load_instances(template: Template, rows: Sequence[Values] | Path) -> list[di
             f"queries.{name}.instances has {len(rows)} rows: at most {MOST_INSTANCES} are allowed"
         )
     for number, row in enumerate(rows):
-        _check(template, number, row)
+        place = f"queries.{name}.instances[{number}]" if places is None else places[number]
+        _check(template, place, row)
     return [dict(row) for row in rows]
 
 
@@ -125,7 +132,7 @@ def _require_fit(template: Template, frame: Frame, rows: Sequence[Values]) -> No
         ):
             raise SpillwayError(
                 f"{where}: {parameter} is {kind} here and {known} in the running plan, for example"
-                f" {values[0]!r}: give it as {known}, or run it in a new --folder"
+                f" {shown(values[0])}: give it as {known}, or run it in a new --folder"
             )
     for shape in shapes_of(template, rows):
         if shape not in frame.shapes:
@@ -140,15 +147,21 @@ def _named(shape: Shape) -> str:
     return ", ".join(f"{parameter} {value!r}" for parameter, value in shape.items())
 
 
-def _check(template: Template, number: int, row: Values) -> None:
-    where = f"queries.{template.name}.instances[{number}]"
+def _check(template: Template, where: str, row: Values) -> None:
     for parameter in template.parameters:
         if parameter not in row:
             raise SpillwayError(f"{where}.{parameter} is missing: the template uses :{parameter}")
-    for key in row:
+    for key, value in row.items():
         if key not in template.parameters:
             known = ", ".join(template.parameters)
-            raise SpillwayError(f"{where}.{key} is no parameter of the template: known are {known}")
+            raise SpillwayError(
+                f"{where}.{shown(key)} is no parameter of the template: known are {known}"
+            )
+        if not (value is None or isinstance(value, str | bool) or is_number(value)):
+            raise SpillwayError(
+                f"{where}.{key} is {shown(value)}: it must be a text, true, false, nothing or a"
+                " number that 64 bits hold"
+            )
     for parameter in template.literal_parameters:
         parse_duration_s(_short(str(row[parameter])), f"{where}.{parameter}")
 
@@ -160,12 +173,36 @@ def _short(interval: str) -> str:
     return f"{number}{units.get(unit.rstrip('s').lower(), unit)}"
 
 
-def _from_csv(name: str, path: Path) -> list[dict[str, str]]:
+def _from_csv(name: str, path: Path) -> tuple[list[dict[str, str]], list[str]]:
+    """The rows, and where each of them stands."""
+    where = f"queries.{name}.instances: {path}"
+    rows: list[dict[str, str]] = []
+    places: list[str] = []
     try:
-        with path.open(newline="") as file:
-            return list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpillwayError(f"queries.{name}.instances: {path} cannot be read: {error}") from error
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file, strict=True)
+            names = next(reader, [])
+            if len(set(names)) < len(names):
+                raise SpillwayError(f"{where}:1 names a column twice: {shown(', '.join(names))}")
+            for values in reader:
+                if values and len(values) != len(names):
+                    raise SpillwayError(
+                        f"{where}:{reader.line_num} has {len(values)} values for {len(names)}"
+                        " columns"
+                    )
+                if values:
+                    rows.append(dict(zip(names, values, strict=True)))
+                    places.append(f"{where}:{reader.line_num}")
+                if len(rows) > MOST_INSTANCES:
+                    raise SpillwayError(
+                        f"{where}:{reader.line_num} is one too many: at most {MOST_INSTANCES}"
+                        " instances are allowed"
+                    )
+    except OSError as error:
+        raise SpillwayError(f"{where} cannot be read: {error.strerror}") from None
+    except (ValueError, csv.Error) as error:
+        raise SpillwayError(f"{where} is no CSV file: {shown(str(error))}") from None
+    return rows, places
 
 
 def _typed_by_column(rows: list[dict[str, str]]) -> list[dict[str, Any]]:
@@ -177,9 +214,11 @@ def _typed_by_column(rows: list[dict[str, str]]) -> list[dict[str, Any]]:
 def _numbers(texts: list[str]) -> Sequence[Any]:
     for kind in (int, float):
         try:
-            return [kind(text) for text in texts]
+            found = [kind(text) for text in texts]
         except (TypeError, ValueError):
             continue
+        if all(map(is_number, found)):  # no infinity, nothing that a column of 64 bits cannot hold
+            return found
     return texts
 
 
@@ -190,6 +229,7 @@ def _as_type(kind: str, value: Any) -> Any:
     try:
         if kind == "BOOLEAN":
             return {"true": True, "false": False}.get(value.lower(), value)
-        return int(value) if kind == "BIGINT" else float(value)
+        number = int(value) if kind == "BIGINT" else float(value)
     except ValueError:
         return value
+    return number if is_number(number) else value

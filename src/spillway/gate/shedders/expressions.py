@@ -6,6 +6,7 @@ them, so nothing heavier than NumPy is needed.
 
 import ast
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -15,9 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spillway.errors import SpillwayError, unknown_name
+from spillway.errors import SpillwayError, shown, unknown_name
 
 Values = Any  # a number or an array of them
+
+_MOST_TEXT = 10_000
+_MOST_DEPTH = 64
+_MOST_NUMBER = 1e300
 
 _STRING = re.compile(r"('(?:[^']|'')*')")
 _WORDS = re.compile(r"\b(AND|OR|NOT|IF)\b", re.IGNORECASE)
@@ -27,11 +32,12 @@ _EQUAL = re.compile(r"(?<![<>!=])=(?!=)")
 def evaluate(text: str, rows: Any) -> npt.NDArray[np.float64]:
     """The expression's value for every row; NaN where a column is null."""
     columns = {name: _floats(rows.column(name)) for name in columns_of(text)}
-    with np.errstate(all="ignore"):
-        value = _value(_parsed(text), columns, text)
-    if isinstance(value, str):
-        raise _refused(text, f"'{value}'")
-    return np.broadcast_to(np.asarray(value, dtype=np.float64), (rows.num_rows,))
+    try:
+        with np.errstate(all="ignore"):
+            value = np.asarray(_value(_parsed(text), columns, text), dtype=np.float64)
+    except (TypeError, ValueError):  # a text among numbers
+        raise _refused(text, "what a text stands for among numbers") from None
+    return np.broadcast_to(value, (rows.num_rows,))
 
 
 def columns_of(text: str) -> tuple[str, ...]:
@@ -44,6 +50,8 @@ def columns_of(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def _parsed(text: str) -> ast.expr:
+    if len(text) > _MOST_TEXT:
+        raise _refused(text, f"what has {len(text)} characters")
     parts = _STRING.split(text)
     for i in range(0, len(parts), 2):
         plain = _EQUAL.sub("==", parts[i].replace("<>", "!="))
@@ -52,27 +60,64 @@ def _parsed(text: str) -> ast.expr:
     for i in range(1, len(parts), 2):
         parts[i] = repr(parts[i][1:-1].replace("''", "'"))
     try:
-        tree = ast.parse("".join(parts).strip(), mode="eval").body
-    except SyntaxError as error:
-        raise _refused(text, "its syntax") from error
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python's own advice on what is no Python here
+            tree = ast.parse("".join(parts).strip(), mode="eval").body
+    except (SyntaxError, ValueError):
+        raise _refused(text, "its syntax") from None
+    except (RecursionError, MemoryError):
+        raise _refused(text, "what is nested so deeply") from None
     _check(tree, text)
     return tree
 
 
 def _check(tree: ast.expr, text: str) -> None:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            name = node.func.id.lower() if isinstance(node.func, ast.Name) else "?"
-            if name not in _FUNCTIONS:
-                raise unknown_name(f"function in utility '{text}'", name, _FUNCTIONS)
-        elif isinstance(node, ast.expr) and not isinstance(node, _ALLOWED):
-            raise _refused(text, f"'{ast.unparse(node)}'")
+    level: list[ast.AST] = [tree]
+    for _ in range(_MOST_DEPTH):
+        for node in level:
+            _check_node(node, text)
+        level = [inner for node in level for inner in ast.iter_child_nodes(node)]
+    if level:
+        raise _refused(text, "what is nested so deeply")
+
+
+def _check_node(node: ast.AST, text: str) -> None:
+    if isinstance(node, ast.Call):
+        name = node.func.id.lower() if isinstance(node.func, ast.Name) else "?"
+        if name not in _FUNCTIONS:
+            raise unknown_name(f"function in utility '{shown(text)}'", name, _FUNCTIONS)
+        _check_arguments(name, len(node.args) + len(node.keywords), text)
+    elif isinstance(node, ast.Constant):
+        number = node.value
+        if not isinstance(number, str) and not (
+            isinstance(number, int | float) and abs(number) < _MOST_NUMBER
+        ):
+            raise _refused(text, f"'{shown(number)}'")
+    elif isinstance(node, ast.expr) and not isinstance(node, _ALLOWED):
+        raise _refused(text, f"'{shown(ast.unparse(node))}'")
+    elif isinstance(node, ast.operator | ast.cmpop) and type(node) not in _OPERATORS:
+        raise _refused(text, f"the operator {type(node).__name__}")
+    elif isinstance(node, ast.Invert):
+        raise _refused(text, "'~'")
+    elif isinstance(node, ast.Compare) and len(node.ops) > 1:
+        raise _refused(text, f"'{shown(ast.unparse(node))}', two comparisons in one,")
+
+
+def _check_arguments(name: str, count: int, text: str) -> None:
+    least, most = _ARGUMENTS[name]
+    if not least <= count <= most or (name == "intervals" and count % 3 != 1):
+        known = str(least) if least == most else f"{least} or more"
+        known = "a value and then low, high and weight of each" if name == "intervals" else known
+        raise SpillwayError(
+            f"utility is '{shown(text)}': {name.rstrip('_')} has {count} arguments:"
+            f" it takes {known}"
+        )
 
 
 def _refused(text: str, what: str) -> SpillwayError:
     known = ", ".join(name.rstrip("_") for name in sorted(_FUNCTIONS))
     return SpillwayError(
-        f"utility is '{text}': {what} is not understood; it must be numbers and columns with"
+        f"utility is '{shown(text)}': {what} is not understood; it must be numbers and columns with"
         f" + - * / %, comparisons, AND, OR, NOT and {known},"
         " for example 'price * volume'"
     )
@@ -97,11 +142,6 @@ _OPERATORS: Mapping[type, Callable[[Values, Values], Values]] = {
 
 def _intervals(value: Values, *steps: Values) -> Values:
     """intervals(x, low, high, weight, ...): the weight of the first [low, high) that holds x."""
-    if len(steps) % 3:
-        raise SpillwayError(
-            "intervals takes a value, then low, high and weight of every interval, for example"
-            " intervals(price, 0, 10, 1, 10, 100, 5)"
-        )
     found: Values = 0.0
     for i in range(len(steps) - 3, -1, -3):
         low, high, weight = steps[i : i + 3]
@@ -118,6 +158,15 @@ _FUNCTIONS: Mapping[str, Callable[..., Values]] = {
     "coalesce": lambda a, b: np.where(np.isnan(a), b, a),
     "if_": lambda condition, a, b: np.where(condition, a, b),
     "intervals": _intervals,
+}
+
+_ANY = 1000
+_ARGUMENTS: Mapping[str, tuple[int, int]] = {  # the least and the most
+    **dict.fromkeys(("abs", "sqrt", "ln"), (1, 1)),
+    **dict.fromkeys(("greatest", "least"), (1, _ANY)),
+    "coalesce": (2, 2),
+    "if_": (3, 3),
+    "intervals": (4, _ANY),
 }
 
 

@@ -96,7 +96,7 @@ def logged_batches(checkpoint: Path) -> list[LoggedBatch]:
             f"'{checkpoint}' is no checkpoint: it has no folder 'offsets';"
             " give the checkpointLocation of the query"
         )
-    names = sorted(int(f.name) for f in folder.iterdir() if f.name.isdecimal())
+    names = sorted(int(f.name) for f in folder.iterdir() if f.name.isascii() and f.name.isdecimal())
     return [batch for batch_id in names if (batch := _read(checkpoint, batch_id)) is not None]
 
 
@@ -110,6 +110,8 @@ def _read(checkpoint: Path, batch_id: int) -> LoggedBatch | None:
         sources = tuple(None if line == "-" else json.loads(line) for line in lines[2:] if line)
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise SpillwayError(f"'{path}' cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError):
         raise SpillwayError(f"'{path}' is damaged: restore the checkpoint") from None
     completed = (checkpoint / "commits" / str(batch_id)).exists()

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from spillway.errors import SpillwayError
+from spillway.private import make_private, open_private
 
 _LOOK_S = 0.05
 
@@ -37,7 +38,7 @@ class Lock:
         deadline_s = time.monotonic() + wait_s
         while self._descriptor is None:
             try:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
+                make_private(self.path.parent)
                 self._descriptor = self._held()
             except OSError:
                 return
@@ -61,7 +62,7 @@ class Lock:
 
     def _held(self) -> int | None:
         """None: somebody else has it."""
-        descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = open_private(self.path, os.O_RDWR | os.O_CREAT)
         try:
             if self._is_ours(descriptor):
                 return descriptor

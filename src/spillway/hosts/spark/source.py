@@ -30,19 +30,18 @@ class Spillway(DataSource):
 
     def __init__(self, options: Mapping[str, str]) -> None:
         super().__init__(lowered(options))
+        require_known(self.options)
+        require_delay(self.options)
+        self._gate = GateOptions.parse(self.options)  # at load(), also where a schema is given
 
     @classmethod
     def name(cls) -> str:
         return "spillway"
 
     def schema(self) -> StructType | str:
-        require_known(self.options)
-        require_delay(self.options)
-        return spark_schema(self.options, GateOptions.parse(self.options))
+        return spark_schema(self.options, self._gate)
 
     def streamReader(self, schema: StructType) -> "Gate":  # noqa: N802
-        require_known(self.options)
-        require_delay(self.options)
         return Gate(dict(self.options), schema)
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from spillway.classes.control import ClassTerms
-from spillway.errors import SpillwayError
+from spillway.classes.policies import POLICIES
+from spillway.errors import SpillwayError, shown, unknown_name
 from spillway.gate.options import GateOptions
 from spillway.hosts.virtual.host import VirtualHost, VirtualQuery
 from spillway.hosts.virtual.machine import RecordedCost
@@ -20,6 +21,9 @@ from spillway.hosts.virtual.trace import CurveLog
 from spillway.load import laws
 from spillway.model import Decided, Measurement, Target, parse_duration_s
 
+_LONGEST_S = 366 * 86_400.0  # of a journal
+_LATEST_S = 1e11
+_MOST_TUPLES = 1 << 53
 _CORES = 2  # where a journal does not say
 
 
@@ -47,12 +51,27 @@ class Control:
 
     @classmethod
     def of(cls, started: Mapping[str, Any]) -> "Control":
-        known = started.get("control", {})
+        known = _table(started.get("control"), "control")
+        policy, cycle = str(known.get("policy", "dilos")), known.get("cycle", 2)
+        if policy not in POLICIES:
+            raise unknown_name("policy of the journal's run", policy, POLICIES)
         return cls(
-            policy=str(known.get("policy", "dilos")),
-            period_s=parse_duration_s(str(known.get("period", "1s"))),
-            cycle=int(known.get("cycle", 2)),
+            policy=policy,
+            period_s=parse_duration_s(str(known.get("period", "1s")), "the journal's period"),
+            cycle=_whole(cycle, "cycle", 1000),
         )
+
+
+def _table(value: Any, name: str) -> Mapping[str, Any]:
+    if value is not None and not isinstance(value, dict):
+        raise SpillwayError(f"the journal's '{name}' is no table: it is damaged")
+    return value or {}
+
+
+def _whole(value: Any, name: str, most: int) -> int:
+    if type(value) is not int or not 1 <= value <= most:
+        raise SpillwayError(f"the journal's '{name}' is {shown(value)}: it must be 1 to {most}")
+    return value
 
 
 def replayed(
@@ -72,8 +91,13 @@ def replayed(
             "the journal holds no query with decisions and learned prices: record a run of at"
             " least some batches with `spillway run`"
         )
+    for run in runs.values():
+        for decided in run:
+            _require_sane(decided.measurement)
     began_s = min(run[0].measurement.time_s - run[0].measurement.period_s for run in runs.values())
     ends_s = max(run[-1].measurement.time_s for run in runs.values()) - began_s
+    if not ends_s <= _LONGEST_S:
+        raise SpillwayError(f"the journal spans {ends_s:g}s: its times are damaged")
     control = Control.of(started)
     given = GateOptions.parse({"manager": manager, **_as_options(settings)})
     options = replace(given, period_s=control.period_s)
@@ -81,7 +105,7 @@ def replayed(
     host = VirtualHost(
         queries,
         _terms(runs, started, manager),
-        cores=int(started.get("cores", _CORES)),
+        cores=_whole(started.get("cores", _CORES), "cores", 100_000),
         policy=control.policy,
         period_s=control.period_s,
         cycle_periods=control.cycle,
@@ -89,6 +113,24 @@ def replayed(
     )
     host.advance(ends_s)
     return [_outcome(host, name, run) for name, run in runs.items()]
+
+
+def _require_sane(measured: Measurement) -> None:
+    """What was damaged or made up could keep virtual time going for ever."""
+    counts = (measured.offered_tuples, measured.admitted_tuples, measured.shed_tuples)
+    prices = measured.prices
+    costs_s = () if prices is None else (prices.fixed_s, prices.kept_s, prices.scanned_s)
+    times_s = (measured.time_s, measured.period_s)
+    if not (
+        all(0 <= count < _MOST_TUPLES for count in (*counts, measured.completed_tuples))
+        and all(0.0 <= time_s < _LATEST_S for time_s in times_s)
+        and all(0.0 <= cost_s < _LONGEST_S for cost_s in costs_s)
+        and (prices is None or (0.0 < prices.pace < 1e6 and 0.0 <= prices.noise < 1e6))
+    ):
+        raise SpillwayError(
+            f"the journal holds a measurement of query '{shown(measured.query)}' at"
+            f" {measured.time_s:g}s that cannot be: it is damaged"
+        )
 
 
 def _is_usable(run: list[Decided]) -> bool:
@@ -126,14 +168,17 @@ def _as_options(settings: Mapping[str, Any]) -> dict[str, str]:
 def _terms(
     runs: Mapping[str, list[Decided]], started: Mapping[str, Any], manager: str
 ) -> dict[str, ClassTerms]:
-    given, found = started.get("classes", {}), {}
+    given, found = _table(started.get("classes"), "classes"), {}
     for run in runs.values():
         measured = run[0].measurement
-        known = given.get(measured.class_name, {})
+        known = _table(given.get(measured.class_name), measured.class_name)
+        lend = known.get("lend", 1.0)
+        if type(lend) not in (int, float) or not 0.0 <= lend <= 1.0:
+            raise SpillwayError(f"the journal's 'lend' is {shown(lend)}: it must be 0 to 1")
         found[measured.class_name] = ClassTerms(
-            priority=int(known.get("priority", 1)),
+            priority=_whole(known.get("priority", 1), "priority", 1000),
             target=measured.target,
-            lend=float(known.get("lend", 1.0)),
+            lend=float(lend),
             adapts=laws.find(manager).adapts,
         )
     return found

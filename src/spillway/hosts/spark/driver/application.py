@@ -17,7 +17,7 @@ from spillway.classes.control import ClassControl, ClassTerms
 from spillway.classes.policies import POLICIES
 from spillway.classes.turns import batches_in_flight
 from spillway.clock import Clock, WallClock
-from spillway.errors import SpillwayError, unknown_name
+from spillway.errors import SpillwayError, shown, unknown_name
 from spillway.estimates.flow import answer_sql, check_answers
 from spillway.flow.derived import ARRIVAL, expanded
 from spillway.flow.flow import Flow, ServiceClass
@@ -40,6 +40,7 @@ from spillway.hosts.spark.worker.instances import fused_frame
 from spillway.journal.files import FileJournal
 from spillway.load import laws
 from spillway.model import Decided, Target, parse_duration_s
+from spillway.private import write_private
 from spillway.sinks import catalog as sinks
 from spillway.templates.instance_store import InstanceStore
 from spillway.templates.instances import open_store, template_of
@@ -129,15 +130,15 @@ class Application:
         try:
             changed = ServiceClass.model_validate({**self.classes[name].model_dump(), setting: to})
         except ValidationError as error:
-            problem = error.errors()[0]["msg"].removeprefix("Value error, ")
-            raise SpillwayError(f"{key} cannot become '{to}': {problem}") from error
+            said = "; ".join(one["msg"].removeprefix("Value error, ") for one in error.errors())
+            raise SpillwayError(f"{key} cannot become '{shown(to)}': {said}") from None
         self.classes[name] = changed
         self.dispatcher.change(lambda control: control.change(name, _terms(changed)))
 
     def start(self) -> None:
         """Start every query; the first one that cannot start stops the others."""
         self._monitor = ProgressMonitor(self.spark, self._on_progress)
-        self.folder.channel.write_text(str(self._channel.path))
+        write_private(self.folder.channel, str(self._channel.path))
         self._loop.start()
         self.event(
             "started",

@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from spillway.coding import from_json, to_json
-from spillway.errors import SpillwayError
+from spillway.errors import SpillwayError, shown
 from spillway.model import Order, Report
+
+_LONGEST_LINE_BYTES = 1 << 24
 
 Answer = Callable[[Report], Order]
 Leave = Callable[[str], None]
@@ -67,8 +69,10 @@ class ChannelServer:
         query: str | None = None
         try:
             with connection, connection.makefile("rwb") as stream:
-                for line in stream:
+                while line := stream.readline(_LONGEST_LINE_BYTES):
                     value = json.loads(line)
+                    if not isinstance(value, dict):
+                        break
                     if "set" in value:
                         stream.write(_line(self._changed(value["set"], value["to"])))
                     else:
@@ -78,7 +82,7 @@ class ChannelServer:
                             self._heard_by[query] = connection
                         stream.write(_line(to_json(Order, self._answer(report))))
                     stream.flush()
-        except (OSError, ValueError, KeyError, TypeError, SpillwayError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, SpillwayError):
             pass  # not a gate, or one that went away in the middle of a line: as good as left
         finally:
             self._connections.discard(connection)
@@ -92,7 +96,9 @@ class ChannelServer:
                 del self._heard_by[query]
                 self._leave(query)
 
-    def _changed(self, key: str, to: str) -> dict[str, Any]:
+    def _changed(self, key: Any, to: Any) -> dict[str, Any]:
+        if not isinstance(key, str) or not isinstance(to, str):
+            return {"error": "a change has a text as key and a text as value"}
         try:
             self._change(key, to)
         except SpillwayError as error:
@@ -108,10 +114,10 @@ def request_change(path: str, key: str, to: str) -> None:
             connection.connect(path)
             connection.sendall(_line({"set": key, "to": to}))
             answer = json.loads(connection.makefile("rb").readline())
-    except (OSError, ValueError) as error:
-        raise SpillwayError(f"the flow does not answer at {path}: is it running?") from error
-    if "error" in answer:
-        raise SpillwayError(answer["error"])
+    except (OSError, ValueError, RecursionError) as error:
+        raise SpillwayError(f"the flow does not answer at {shown(path)}: is it running?") from error
+    if not isinstance(answer, dict) or "error" in answer:
+        raise SpillwayError(shown(answer["error"] if isinstance(answer, dict) else answer, 1000))
 
 
 def _line(value: dict[str, Any]) -> bytes:

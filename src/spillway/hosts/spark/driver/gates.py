@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from spillway.classes.turns import batches_in_flight
-from spillway.estimates.flow import answer_options
+from spillway.estimates.flow import gate_options
 from spillway.flow.flow import Flow, Query
 from spillway.hosts.spark.files import Folder
 from spillway.hosts.spark.session.pools import task_slots
@@ -50,30 +50,13 @@ class Gates:
         return with_watermark(frame, stream.event_time, _interval(stream.watermark))
 
     def options(self, name: str, query: Query, stream_name: str) -> dict[str, str]:
-        flow, folder, stream = self._flow, self._folder, self._flow.streams[stream_name]
-        service_class = flow.classes[query.class_name]
-        law, settings = service_class.law
-        options = {key: _text(value) for key, value in stream.options.items()}
-        options |= {
-            "source": stream.source or "",
-            "delay": service_class.delay,
-            "manager": law,
-            "period": flow.control.period,
-            "policy": stream.policy,
-            "dry_run": _text(query.dry_run),
-            "checkpoint": str(folder.checkpoint(name)),
-            "ledger": str(folder.ledger(name, stream_name)),
+        options = gate_options(self._flow, name, stream_name) | {
+            "checkpoint": str(self._folder.checkpoint(name)),
+            "ledger": str(self._folder.ledger(name, stream_name)),
             "channel": self._channel,
-            "class": query.class_name,
-            "gate": f"{name}/{stream_name}",
-            "query": name,
         }
-        options |= {f"manager.{key}": _text(value) for key, value in settings.items()}
-        options |= answer_options(query, stream)
         if query.template is not None:
-            options["instances"] = str(folder.instances(name))
-        if stream.event_time is not None:
-            options["heartbeat"] = stream.event_time
+            options["instances"] = str(self._folder.instances(name))
         if len(self._streams[name]) > 1:
             options["joint"] = name
         if "record" in options:
@@ -113,9 +96,3 @@ def schema_text(frame: DataFrame, without: str) -> str:
 def _interval(duration: str) -> str:
     """A duration as Spark's interval text."""
     return f"{round(parse_duration_s(duration) * 1e6)} microseconds"
-
-
-def _text(value: object) -> str:
-    if isinstance(value, list | tuple):
-        return ", ".join(map(_text, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)

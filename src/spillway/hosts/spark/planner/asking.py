@@ -20,6 +20,7 @@ from spillway.model import Order, Report
 RETRY_S = 1.0  # after a failure the gate goes on alone for this long before it asks again,
 LONGEST_RETRY_S = 8.0  # and twice as long after each further one
 ANSWER_S = 0.25  # how much longer than the asked wait an answer may take
+_LONGEST_LINE_BYTES = 1 << 20
 
 
 Ask = Callable[[Report], Order | None]
@@ -53,13 +54,13 @@ class Driver:
             self._socket.settimeout(report.wait_s + ANSWER_S)
             stream.write(json.dumps(to_json(Report, report)).encode() + b"\n")
             stream.flush()
-            line = stream.readline()
+            line = stream.readline(_LONGEST_LINE_BYTES)
             if not line:
                 raise ConnectionError("the control loop closed the channel")
             order = from_json(Order, json.loads(line))
             self._pause_s = 0.0
             return order
-        except (OSError, ValueError, KeyError, TypeError, SpillwayError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError, SpillwayError):
             self.close()
             self._failed_s = now_s
             self._pause_s = min(LONGEST_RETRY_S, max(RETRY_S, 2.0 * self._pause_s))

@@ -6,9 +6,12 @@ driver for the query's turn and decides one share. What it planned holds for the
 asked again, however long they take. Time, fixed price and counts of a batch are its to account.
 
 Gates that share option `joint` tell each other where they stand in small files of one private
-folder. All times in them are of the host's monotonic clock.
+folder; how a log is opened they ask each other (`sharing.py`). All times in the files are of the
+host's monotonic clock.
 """
 
+import atexit
+import hashlib
 import json
 import os
 import time
@@ -20,13 +23,16 @@ from typing import Any
 
 from spillway.gate.company import Company, Part
 from spillway.gate.offsets import Arrived, Offset
+from spillway.hosts.spark.planner.sharing import Sharing, told_at
 from spillway.logs import catalog
 from spillway.logs.dead_letters import private_folder_of_user
 from spillway.model import Prices
 from spillway.ports import ArrivalCurve, Log, Span
+from spillway.private import make_private, open_private
 
 _PARTITIONS_APART = 1_000_000  # keeps the partitions of different gates apart in one backlog
 _OF_ROWS = ("decode", "dead_letter", "mode", "schema")  # options of a log that concern its rows
+_ANEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 _BORN_S = time.monotonic()  # this process: what was asked before is of an earlier run
 
 Pending = list[tuple[Span, ArrivalCurve]]
@@ -62,13 +68,16 @@ class Joint:
         self._asks = 0
         self._before_s = _BORN_S if folder is None else float("-inf")  # asked before
         self._followed: tuple[str, int] | None = None  # whose plan, and of which question
-        self._state: dict[str, Any] = {"options": dict(options), "first_s": elapsed()}
+        self._options = dict(options)
+        self._sharing = Sharing(lambda: self._options)
+        self._state: dict[str, Any] = {"at": self._sharing.path, "first_s": elapsed()}
+        atexit.register(self._file(self._name).unlink, missing_ok=True)
 
     def enter(self, previous: Offset) -> None:
         """This gate is asked: show where it stands."""
         self._before_s = self._state.get("asked_s", self._before_s)
         self._asks += 1
-        self._state["options"] |= previous.pinned
+        self._options |= previous.pinned
         self._state |= {"asks": self._asks, "asked_s": self._elapsed(), "lead": None}
         self._stand(previous)
         self._publish()
@@ -131,7 +140,11 @@ class Joint:
     def _pending(self, number: int, name: str, state: dict[str, Any], now_s: float) -> Pending:
         if name not in self._logs:
             # Only its positions and arrivals are looked at: no schema, nothing to be decoded.
-            options = {k: v for k, v in state["options"].items() if k not in _OF_ROWS}
+            try:
+                told = told_at(state["at"])
+            except (OSError, ValueError):  # it has just ended: the next trigger sees
+                return []
+            options = {k: v for k, v in told.items() if k not in _OF_ROWS}
             self._logs[name] = self._open_log(options)
         log, found = self._logs[name], []
         for span in log.extent(now_s):
@@ -166,19 +179,21 @@ class Joint:
         """In one step, so that nobody reads half a file."""
         with suppress(OSError):
             draft = self._folder / f"{self._name}.draft"
-            draft.write_text(json.dumps(self._state))
-            draft.replace(self._folder / f"{self._name}.json")
+            with os.fdopen(open_private(draft, _ANEW), "w") as file:
+                file.write(json.dumps(self._state))
+            draft.replace(self._file(self._name))
+
+    def _file(self, name: str) -> Path:
+        return self._folder / f"{name}.json"
 
 
 def _private_folder(name: str) -> Path:
     """Of this user, this Spark driver and this query."""
-    root = private_folder_of_user()
-    root.mkdir(mode=0o700, exist_ok=True)
-    if root.lstat().st_uid != os.getuid() or root.lstat().st_mode & 0o077:
+    root = make_private(private_folder_of_user())
+    if root.lstat().st_mode & 0o077:
         raise PermissionError(f"{root} is open to other users: remove it")
-    folder = root / f"joint-{os.getppid()}-{name.replace('/', '_')}"
-    folder.mkdir(exist_ok=True)
-    return folder
+    digest = hashlib.blake2b(name.encode(), digest_size=12).hexdigest()  # a name makes no path
+    return make_private(root / f"joint-{os.getppid()}-{digest}")
 
 
 def _alive(pid: int) -> bool:

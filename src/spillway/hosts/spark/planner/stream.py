@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from spillway.errors import SpillwayError, unknown_name
+from spillway.errors import SpillwayError, shown, unknown_name
 from spillway.gate.offsets import Offset, decode
 from spillway.gate.options import GateOptions
 from spillway.gate.planning import Waiting, survey
@@ -132,7 +132,7 @@ def first_stretches(
     `latest`, `earliest`, or the JSON of Spark's Kafka source, {"topic": {"0": 42}}; a partition
     that the JSON does not name is new and starts at its first position.
     """
-    named = _positions(starting_offsets, topic)
+    named = positions_named(starting_offsets, topic)
     there = [span.partition for span in extent]
     for partition in () if isinstance(named, int) else sorted(set(named) - set(there)):
         raise SpillwayError(
@@ -152,17 +152,17 @@ def first_stretches(
     return tuple(stretches)
 
 
-def _positions(text: str, topic: str | None) -> int | dict[int, int]:
+def positions_named(text: str, topic: str | None) -> int | dict[int, int]:
     if text in ("latest", "earliest"):
         return _LATEST if text == "latest" else _EARLIEST
     try:
         value: Any = json.loads(text)
         [(named, partitions)] = value.items()
         positions = {int(name): _position(name, at) for name, at in partitions.items()}
-    except (ValueError, AttributeError, TypeError):
+    except (ValueError, AttributeError, TypeError, RecursionError):
         raise SpillwayError(
-            f"option 'startingOffsets' is '{text}': it must be latest, earliest or the offset JSON"
-            ' of one topic, for example {"events": {"0": 42, "1": 17}}'
+            f"option 'startingOffsets' is '{shown(text)}': it must be latest, earliest or the"
+            ' offset JSON of one topic, for example {"events": {"0": 42, "1": 17}}'
         ) from None
     if topic is not None and named != topic:
         raise SpillwayError(
@@ -172,9 +172,9 @@ def _positions(text: str, topic: str | None) -> int | dict[int, int]:
 
 
 def _position(partition: str, at: Any) -> int:
-    if type(at) is not int or at < _EARLIEST:
+    if type(at) is not int or not _EARLIEST <= at < 1 << 63:
         raise SpillwayError(
-            f"option 'startingOffsets' has {json.dumps(at)} for partition {partition}: it must be"
+            f"option 'startingOffsets' has {shown(at)} for partition {shown(partition)}: it must be"
             " an offset of at least 0, -1 for the latest or -2 for the earliest"
         )
     return at
@@ -185,7 +185,9 @@ def starting_offsets(logged: Any, topic: str) -> dict[str, dict[str, int]]:
     if isinstance(logged, dict) and "began_us" not in logged and _is_sparks(logged):
         return logged
     if not isinstance(logged, dict) or "began_us" not in logged:
-        raise SpillwayError(f"offset {logged!r} is neither a gate's nor of Spark's Kafka source")
+        raise SpillwayError(
+            f"offset {shown(logged)} is neither a gate's nor of Spark's Kafka source"
+        )
     offset = decode(logged)
     name = topic or offset.pinned.get("topic", "topic")
     return {name: {str(s.partition): s.stop for s in offset.stretches}}
@@ -195,7 +197,7 @@ def _is_sparks(logged: dict[str, Any]) -> bool:
     """{topic: {partition: position}}"""
     return all(
         isinstance(partitions, dict)
-        and all(name.isdigit() and isinstance(at, int) for name, at in partitions.items())
+        and all(name.isdecimal() and type(at) is int for name, at in partitions.items())
         for partitions in logged.values()
     )
 

@@ -10,6 +10,7 @@ through Hadoop's cache of file systems, which all parts of a local Spark share.
 from typing import Any
 
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 _NAME = "SpillwayLocalFiles"
@@ -38,7 +39,7 @@ def use_fast_local_files(session: SparkSession, source: str = _SOURCE) -> bool:
     current = files.get(root, settings)
     if current.getClass().getName() == _NAME:
         return True
-    try:
+    try:  # a compiler that is not there is a package that cannot be called
         compiler = jvm.org.codehaus.janino.SimpleCompiler()
         compiler.setParentClassLoader(current.getClass().getClassLoader())
         compiler.cook(source)
@@ -46,8 +47,8 @@ def use_fast_local_files(session: SparkSession, source: str = _SOURCE) -> bool:
         own.setClassLoader(compiler.getClassLoader())
         own.set("fs.file.impl", _NAME)
         files.newInstance(root, own).close()
-    except Py4JError:  # no compiler in this Spark, or another Hadoop
+        current.close()  # leaves the cache: the next one asked for takes its place
+        files.get(root, own)
+    except (Py4JError, PySparkException, TypeError):  # no compiler, or another Hadoop
         return False
-    current.close()  # leaves the cache: the next one asked for takes its place
-    files.get(root, own)
     return True

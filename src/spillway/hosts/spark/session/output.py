@@ -7,9 +7,13 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
+
+from spillway.private import make_private, open_private
+from spillway.redaction import is_secret, redacted
 
 OURS = "spillway: "  # begins the lines that planners and workers print for the user
 LARGEST_BYTES = 64 << 20  # then the file begins anew; the one before it stays
@@ -27,21 +31,27 @@ class SparkOutput:
 
     def launch(self, settings: Mapping[str, str]) -> None:
         """Launch the JVM of the next session, unless this process has one, which stays as it is."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(self.path.parent)
         if self.path.exists():
             os.replace(self.path, self._before)
-        with self.path.open("ab") as file:
+        with self._appending() as file:
             if SparkContext._gateway is not None:
                 return
-            conf = SparkConf().setAll(list(settings.items()))
+            # What is given here is on the command line of the JVM, for everybody to see.
+            shown = {name: value for name, value in settings.items() if not is_secret(name)}
             streams = {"stdout": file, "stderr": file}
-            gateway = launch_gateway(conf, streams)  # type: ignore[no-untyped-call]
-        SparkContext(conf=conf, gateway=gateway)
+            public = SparkConf().setAll(list(shown.items()))
+            gateway = launch_gateway(public, streams)  # type: ignore[no-untyped-call]
+        SparkContext(conf=SparkConf().setAll(list(settings.items())), gateway=gateway)
 
     def keep(self, text: str) -> None:
         """Add what this process has to say: a stack trace is for the file."""
-        with self.path.open("a") as file:
-            file.write(text)
+        with self._appending() as file:
+            file.write(redacted(text).encode())
+
+    def _appending(self) -> BinaryIO:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        return os.fdopen(open_private(self.path, flags), "ab")
 
     def news(self) -> list[str]:
         """The lines for the user that have come since this was asked last, each once in a run."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from spillway.classes.turns import batches_in_flight
+from spillway.private import make_private, write_private
 
 _POOL = (
     '<pool name="{name}"><schedulingMode>FAIR</schedulingMode>'
@@ -66,9 +67,9 @@ def _pool_settings(priorities: Mapping[str, int], folder: Path) -> dict[str, str
         _POOL.format(name=escape(name), weight=priority, share=int(priority == highest))
         for name, priority in priorities.items()
     )
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private(folder)
     path = folder / "pools.xml"
-    path.write_text(f"<allocations>{pools}</allocations>\n")
+    write_private(path, f"<allocations>{pools}</allocations>\n")
     return {
         "spark.scheduler.mode": "FAIR",
         "spark.scheduler.allocation.file": str(path.absolute()),

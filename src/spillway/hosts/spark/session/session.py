@@ -4,14 +4,16 @@ A micro-batch has a fixed price, and every millisecond of it is goodput. docs/se
 each setting gains and when not to use it.
 """
 
+import atexit
 import os
+import shutil
 import sys
 import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 import pyspark_spillway
@@ -20,6 +22,7 @@ from spillway.hosts.spark.session.interpreter import use_installed_pyspark
 from spillway.hosts.spark.session.local_files import use_fast_local_files
 from spillway.hosts.spark.session.output import SparkOutput
 from spillway.hosts.spark.session.pools import task_slots
+from spillway.redaction import FOR_SPARK, is_secret, remember
 
 # All cores of this machine; a task may fail three times, so a killed Python worker is survived.
 DEFAULT_MASTER = "local[*,4]"
@@ -32,6 +35,8 @@ LARGE_PAGES = " -XX:+UseTransparentHugePages" if sys.platform == "linux" else ""
 _QUIET = Path(__file__).parent / "log4j2.properties"
 JAVA_OPTIONS = f"-Dlog4j2.configurationFile=file:{_QUIET}{LARGE_PAGES}"
 
+_SOCKETS = "spark.python.unix.domain.socket.enabled"
+_SOCKETS_IN = "spark.python.unix.domain.socket.dir"
 _LOCAL_FILES = "spark.hadoop.fs.file.impl"
 _STATE_STORE = "spark.sql.streaming.stateStore.providerClass"
 
@@ -43,7 +48,9 @@ LOCAL_PROFILE: Mapping[str, str] = {
     ),
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     # Over TCP a Python worker's answer waits for a delayed acknowledgement: 40 ms a task.
-    "spark.python.unix.domain.socket.enabled": "true",
+    _SOCKETS: "true",
+    # Passwords among the options of a source are in no plan that is printed.
+    "spark.sql.redaction.options.regex": FOR_SPARK,
     # A busy machine takes its time to connect; where Spark's limit is fixed, it is 10 s.
     "spark.python.authenticate.socketTimeout": "120s",
     # The gate's heartbeats take the place of no-data batches.
@@ -82,13 +89,16 @@ def open_session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     is_ours = SparkSession.getActiveSession() is None and SparkContext._active_spark_context is None
     given = config or {}
-    cores = (
-        int(given["spark.default.parallelism"]) if "spark.default.parallelism" in given else None
-    )
-    base = profile(chosen, cores) if use_profile else {}
+    cores = given.get("spark.default.parallelism")
+    base = dict(profile(chosen, int(cores) if cores else None)) if use_profile else {}
+    if is_ours and base.get(_SOCKETS) == "true":
+        base[_SOCKETS_IN] = _private_folder()
+    remember(given)
     settings = _compatible(base, given)
     if output is not None:
         output.launch({"spark.master": chosen, "spark.app.name": name, **settings})
+    elif is_ours and any(map(is_secret, settings)):
+        _launch_without_secrets(settings)
     builder = SparkSession.builder.master(chosen).appName(name)
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -102,6 +112,12 @@ def open_session(
     return session
 
 
+def _launch_without_secrets(settings: Mapping[str, str]) -> None:
+    """A JVM's command line is for everybody to see; the session gets its secrets afterwards."""
+    public = [(name, value) for name, value in settings.items() if not is_secret(name)]
+    SparkContext._ensure_initialized(conf=SparkConf().setAll(public))
+
+
 def profile(master: str, cores: int | None = None) -> Mapping[str, str]:
     """The settings that a master gets by default; `cores` where the master names more slots."""
     if not is_local(master):
@@ -111,6 +127,14 @@ def profile(master: str, cores: int | None = None) -> Mapping[str, str]:
         "spark.sql.shuffle.partitions": str(cores or task_slots(master) or 1),
         "spark.driver.memory": f"{_heap_mib()}m",
     }
+
+
+def _private_folder() -> str:
+    """For the sockets between Spark and its Python processes: in the temporary folder anybody could
+    connect to them. Short, because a socket's path is."""
+    folder = tempfile.mkdtemp(prefix="spillway-")  # mode 0700
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _heap_mib() -> int:
