@@ -52,16 +52,16 @@ def measured_s(host: VirtualHost, since_s: float, target: Target) -> float:
 # -- a target that nothing can hold
 
 
-@pytest.mark.parametrize("load", [0.5, 0.7])
+@pytest.mark.parametrize(("load", "at_most"), [(0.5, 0.0), (0.7, 0.05)])  # 0.8 is all
 @pytest.mark.parametrize(
     ("delay", "fixed_s"), [("300ms", 0.3), ("500ms", 0.5), ("1s", 1.0), ("p99 1s", 0.6)]
 )
 def test_a_target_below_the_fixed_price_sheds_nothing_that_can_be_carried(
-    delay: str, fixed_s: float, load: float
+    delay: str, fixed_s: float, load: float, at_most: float
 ) -> None:
     cost = BatchCost(fixed_s=fixed_s, kept_s=1e-4, noise=0.05)
     host = ran([(0.0, 120.0, load * 1e4)], cost, delay=delay)
-    assert shed_share(host) < 0.01
+    assert shed_share(host) <= at_most
 
 
 def test_an_overload_beyond_such_a_target_is_held_to_a_delay_that_can_be() -> None:

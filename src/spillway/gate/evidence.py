@@ -46,7 +46,6 @@ class Evidence:
         self._seen = Seen()  # batches that shed nothing
         self._ended: BatchRecord | None = None  # since the last look
         self._whole = 0  # batches in a row that kept everything in time
-        self._since_s: float | None = None  # it has looked like an overload
         self._too_long = 0  # batches by the best guess, less those that were not
 
     @property
@@ -62,7 +61,7 @@ class Evidence:
 
     def rest(self) -> None:
         """Nothing waits: what was shown is over."""
-        self.overloaded, self._since_s = False, None
+        self.overloaded = False
 
     def look(
         self, now: Standing, room: Room, prices: Prices | None, behind_since_s: float | None = None
@@ -74,12 +73,8 @@ class Evidence:
         if self.overloaded:
             self._disprove(batch, room, prices, rate_per_s)
         elif batch is not None and len(self._seen) >= _FEWEST:
-            if not self._seems(room, prices, rate_per_s):
-                self._since_s = None
-            elif self._since_s is None or now.now_s < self._since_s:
-                self._since_s = now.now_s
-            elif now.now_s - self._since_s >= room.interval_s:
-                self.overloaded, self._whole, self._since_s = True, 0, None
+            if self._seems(room, prices, rate_per_s):
+                self.overloaded, self._whole = True, 0
 
     def _remember(self, now: Standing, room: Room) -> None:
         seen = self._offered
@@ -90,22 +85,30 @@ class Evidence:
             seen.popleft()
 
     def _rate_per_s(self, now_s: float, room: Room, behind_since_s: float | None) -> float:
-        """Over about one interval; in a catch-up the least of that and of all of it, or of the last
-        intervals."""
-        rate_per_s = self._since(now_s - room.interval_s)
-        if behind_since_s is None:
-            return rate_per_s
-        from_s = max(behind_since_s, now_s - _LASTS * room.interval_s)
-        return min(rate_per_s, self._since(from_s)) if now_s - from_s > room.interval_s else 0.0
-
-    def _since(self, from_s: float) -> float:
-        """From the last look before that time on, or from the first one."""
-        seen = self._offered
-        if len(seen) < 2:
+        """The least of the last interval and the one before it; in a catch-up also of all of it, or
+        of the last intervals. Once it is an overload, over both."""
+        if len(self._offered) < 3:
             return 0.0
-        before = [at for at in seen if at[0] <= from_s] or [seen[0]]
-        (begun_s, begun), (ended_s, ended) = min(before[-1], seen[-2]), seen[-1]
-        return (ended - begun) / (ended_s - begun_s)
+        last = self._place(now_s - room.interval_s, len(self._offered) - 1)
+        before = self._place(now_s - 2.0 * room.interval_s, last)
+        if self.overloaded:
+            return self._between(before, -1)
+        rates = [self._between(last, -1), self._between(before, last)]
+        if behind_since_s is not None:
+            from_s = max(behind_since_s, now_s - _LASTS * room.interval_s)
+            if now_s - from_s <= room.interval_s:
+                return 0.0
+            rates.append(self._between(self._place(from_s, len(self._offered) - 1), -1))
+        return min(rates)
+
+    def _place(self, at_s: float, below: int) -> int:
+        """The last look that is no later, of those below a place; else the first one."""
+        places = range(min(below, len(self._offered)) - 1, 0, -1)
+        return next((place for place in places if self._offered[place][0] <= at_s), 0)
+
+    def _between(self, begun: int, ended: int) -> float:
+        (begun_s, offered), (ended_s, since) = self._offered[begun], self._offered[ended]
+        return (since - offered) / (ended_s - begun_s) if ended_s > begun_s else math.inf
 
     def _seems(self, room: Room, prices: Prices | None, rate_per_s: float) -> bool:
         """Whether all that the batches leave open says overload, and that shedding would help."""

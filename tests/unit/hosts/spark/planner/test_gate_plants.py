@@ -6,7 +6,7 @@ import pytest
 from spillway.clock import ManualClock
 from spillway.testing import BurstLog, ToyLog, ToyMachine, ToySpark, toy_planner, toy_source
 
-SOON_S, SOON_IF_COLD_S = 32.0, 50.0  # the burst comes at 30 s
+SOON_S, SOON_IF_COLD_S = 33.5, 52.0  # the burst comes at 30 s
 
 
 def test_where_the_fixed_price_breaks_the_target_cheap_tuples_are_kept(
