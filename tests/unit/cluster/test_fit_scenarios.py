@@ -45,8 +45,8 @@ def test_on_trees_mixtures_are_near_the_optimum_at_rates_that_moved(inputs: int)
 
 def test_with_several_parents_they_stay_close() -> None:
     ratios = qualities(range(700, 708), max_parents=3)
-    assert np.mean(ratios) >= 0.98
-    assert min(ratios) >= 0.9
+    assert np.mean(ratios) >= 0.97
+    assert min(ratios) >= 0.85
 
 
 def test_at_the_expected_rates_a_tree_gets_the_optimum() -> None:

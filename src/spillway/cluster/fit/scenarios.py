@@ -200,9 +200,7 @@ def _own_load(node: Node) -> Floats:
     return np.where(load > 0, load / capacity if capacity > 0 else MOST, 0.0)
 
 
-def _of_child(
-    child: Node, parent: Node, limits: Floats, offered: Mapping[Port, float]
-) -> Floats:
+def _of_child(child: Node, parent: Node, limits: Floats, offered: Mapping[Port, float]) -> Floats:
     """A child's half spaces in terms of a parent's inputs, less what the others send."""
     mine = [
         (parent.position[p.source], child.position[p.to.input], float(p.selectivity))
