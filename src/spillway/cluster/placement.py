@@ -1,8 +1,8 @@
 """Which operators leave a host, and where operators go (FUGU, section II).
 
 Both questions are bin packing. What stays on an overloaded host is the heaviest set of operators
-that fits under the target utilisation (subset sum, exact by dynamic programming on a grid of
-one thousandth of a core). Where operators go is first fit decreasing: by CPU, heaviest first,
+that fits under the target utilisation (subset sum by dynamic programming, on a grid of a millionth
+of a core, or of a four millionth of the room where that is coarser). Where operators go is first fit decreasing: by CPU, heaviest first,
 onto any host with room for CPU, memory and network, hosts of neighbouring operators preferred.
 """
 
@@ -12,8 +12,9 @@ from math import ceil, floor
 
 from spillway.cluster.views import HostView, OperatorView, Resources
 
-GRID_PER_CORE = 1000
-SLACK = 1e-6  # of a grid unit: 0.6 - 0.5 is a full 0.1
+GRID_PER_CORE = 1_000_000
+MOST_UNITS = 4_000_000
+SLACK = 1e-3  # of a grid unit: 0.6 - 0.5 is a full 0.1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,9 +44,14 @@ def operators_to_move(
     """
     movable = [op for op in host.operators if op.name not in fixed]
     pinned = sum(op.use.cpu_cores for op in host.operators if op.name in fixed)
-    room = floor((target_utilisation * host.capacity.cpu_cores - pinned) * GRID_PER_CORE + SLACK)
+    room = target_utilisation * host.capacity.cpu_cores - pinned
     movable.sort(key=lambda op: (op.state_mb, op.name))
-    stays = _largest_subset([_units(op) for op in movable], max(0, room))
+    if room <= 0.0:
+        return tuple(op for op in movable if op.use.cpu_cores > 0.0)
+    per_core = min(GRID_PER_CORE, MOST_UNITS / room)
+    # Rounded up, so that what stays never exceeds the target.
+    units = [ceil(op.use.cpu_cores * per_core - SLACK) for op in movable]
+    stays = _largest_subset(units, floor(room * per_core + SLACK))
     return tuple(op for op, kept in zip(movable, stays, strict=True) if not kept)
 
 
@@ -104,11 +110,6 @@ def _with(one: Bin, operator: OperatorView) -> Bin:
         free=one.free - operator.use,
         operators=one.operators | {operator.name},
     )
-
-
-def _units(operator: OperatorView) -> int:
-    """CPU on the grid, rounded up so that what stays never exceeds the target."""
-    return ceil(operator.use.cpu_cores * GRID_PER_CORE - SLACK)
 
 
 def _largest_subset(weights: Sequence[int], room: int) -> list[bool]:

@@ -183,9 +183,7 @@ def overloaded(nodes: int, time_s: float) -> ClusterView:
             )
             for name, priority in zip(names, (6, 3, 1, 1), strict=True)
         ]
-    return ClusterView(
-        time_s=time_s, hosts=tuple(hosts), queries=tuple(queries), host_template=ONE
-    )
+    return ClusterView(time_s=time_s, hosts=tuple(hosts), queries=tuple(queries), host_template=ONE)
 
 
 def calls(nodes: int) -> int:

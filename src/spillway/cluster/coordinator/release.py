@@ -44,13 +44,16 @@ def _needed(round_: Round, host: HostView) -> str | None:
     settings, room, memory = round_.settings, round_.room, round_.memory
     free = settings.target * room.capacity - room.use.max(axis=0)
     others = free[~room.closed({*memory.going, host.name})]
-    young = [n for n, reports in memory.overloaded_for.items() if 0 < reports < settings.patience_reports]
+    young = [
+        n for n, reports in memory.overloaded_for.items() if 0 < reports < settings.patience_reports
+    ]
     wanted = round_.unplaced_cores + sum(
         (room.load(n) - settings.target) * round_.view.host(n).capacity.cpu_cores for n in young
     )
-    if wanted <= 0.0 or wanted + room.load(host.name) * host.capacity.cpu_cores <= others.clip(
-        min=0.0
-    ).sum():
+    if (
+        wanted <= 0.0
+        or wanted + room.load(host.name) * host.capacity.cpu_cores <= others.clip(min=0.0).sum()
+    ):
         return None
     return f"{wanted:.2f} cores elsewhere may need it"
 

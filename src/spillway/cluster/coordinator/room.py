@@ -201,9 +201,7 @@ class Room:
                 joined.append(op)
                 if op.signature is not None:
                     self._with.setdefault(op.signature, set()).add(to)
-        taken = Taken(
-            query=query, source=source, destination=destination, left=left, joined=joined
-        )
+        taken = Taken(query=query, source=source, destination=destination, left=left, joined=joined)
         self._count(taken, 1.0)
         return taken
 

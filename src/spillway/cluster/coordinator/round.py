@@ -22,9 +22,7 @@ class Round:
         self.withheld: list[Withheld] = []
         self.relieving: set[str] = set()  # nodes that are to lose queries: they take none
         self.unplaced_cores = 0.0  # found no place anywhere, whatever the reason
-        self._now = Situation(
-            view=view, memory=memory, settings=settings, alive=len(memory.nodes)
-        )
+        self._now = Situation(view=view, memory=memory, settings=settings, alive=len(memory.nodes))
 
     @property
     def closed(self) -> Closed:

@@ -263,10 +263,10 @@ def _limits(node: Node, children: Mapping[str, PublishedTable]) -> Floats:
             selectivity = float(node.paths[b].selectivity)
             mapped[:, column] += children[child].limits[:, there] * selectivity
         found.append(mapped)
-    return _implied_removed(np.concatenate(found))
+    return implied_removed(np.concatenate(found))
 
 
-def _implied_removed(limits: Floats) -> Floats:
+def implied_removed(limits: Floats) -> Floats:
     """Half spaces with larger coefficients imply the others; too many become one safe one."""
     limits = np.unique(limits, axis=0)[::-1]
     larger: Flags = np.asarray((limits[:, None, :] >= limits[None, :, :]).all(axis=2))

@@ -4,14 +4,23 @@ Each node looks up its own table with the rates that it sees; nobody asks anybod
 the nodes' plans from the roots to the outputs.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from spillway.cluster.fit.table import FeasibleInputTable, LocalPlan
+from spillway.cluster.fit.table import LocalPlan
 from spillway.cluster.fit.topology import Arc, Node, Output, Port, Topology
 
 Rates = Mapping[Port, float]
-Tables = Mapping[str, FeasibleInputTable]
+
+
+class Table(Protocol):
+    """Either kind: the paper's rows, or mixtures of scenarios' rows."""
+
+    def look_up(self, rates: Sequence[float], /) -> LocalPlan: ...
+
+
+Tables = Mapping[str, Table]
 Decide = Callable[[Node, tuple[float, ...]], LocalPlan]
 
 

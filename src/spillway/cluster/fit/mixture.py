@@ -8,6 +8,8 @@ otherwise dual simplex steps lead from there to the answer, and the basis found 
 few bases, so that a look-up is two small products of a matrix and a vector.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from spillway.cluster.fit.table import Floats
@@ -18,37 +20,57 @@ MOST_STEPS = 100
 
 
 class Mixture:
-    def __init__(self, rates: Floats, scores: Floats) -> None:
+    """`yields`: what comes of each row (quantities x rows); a mixture yields the mean by shares."""
+
+    def __init__(self, rates: Floats, scores: Floats, yields: Floats) -> None:
         """`rates`: inputs x rows."""
         inputs, self._rows = rates.shape
-        self._scale = 1.0 / np.maximum(rates.max(axis=1, initial=0.0), EPS)
         size = inputs + 1
+        # Rates in units of their largest, so that one tolerance serves all.
+        self._scale = 1.0 / np.maximum(np.append(rates.max(axis=1), 1.0), EPS)
+        self._right = np.ones(size)
         self._columns = np.zeros((size, self._rows + size))  # rows, then slack
-        self._columns[:inputs, : self._rows] = rates * self._scale[:, None]
+        self._columns[:inputs, : self._rows] = rates * self._scale[:inputs, None]
         self._columns[inputs, : self._rows] = 1.0
         self._columns[:, self._rows :] = np.eye(size)
         self._worth = np.zeros(self._rows + size)
-        self._worth[: self._rows] = scores / max(float(scores.max(initial=0.0)), EPS)
+        self._worth[: self._rows] = scores / max(float(scores.max()), EPS)
+        self._yields = np.zeros((len(yields), self._rows + size))
+        self._yields[:, : self._rows] = yields
         self._bases: list[list[int]] = []
         self._bounds = np.zeros((0, size))  # dual values of each basis
-        self._inverses = np.zeros((0, size, size))
-        # The best row alone, the rest slack: dual feasible after at most a few steps upwards.
+        self._inverses: list[Floats] = []
+        self._yielded: list[Floats] = []
         self._keep(self._first_basis())
 
-    def shares(self, rates: Floats) -> Floats:
-        """How much of each row."""
-        right = np.append(rates * self._scale, 1.0)
-        best = int((self._bounds @ right).argmin())
-        levels = self._inverses[best] @ right
-        if levels.min() < -EPS:
-            basis, levels = self._steps(list(self._bases[best]), right)
-            if len(self._bases) < MOST_KNOWN:
-                self._keep(basis)
-        else:
-            basis = self._bases[best]
-        shares = np.zeros(self._worth.size)
-        shares[basis] = np.maximum(levels, 0.0)
-        return shares[: self._rows]
+    def of(self, rates: Sequence[float]) -> list[float]:
+        """What the best mixture for these rates yields."""
+        self._right[:-1] = rates
+        right = self._right * self._scale
+        bounds = self._bounds @ right
+        best = int(bounds.argmin())
+        if (self._inverses[best] @ right).min() < -EPS:
+            best = self._searched(bounds, best, right)
+        found: list[float] = (self._yielded[best] @ right).tolist()
+        return found
+
+    def _searched(self, bounds: Floats, best: int, right: Floats) -> int:
+        """Another known basis of the same bound, or a new one."""
+        for same in np.flatnonzero(bounds <= bounds[best] + EPS).tolist():
+            if (self._inverses[same] @ right).min() >= -EPS:
+                return int(same)
+        basis = self._steps(list(self._bases[best]), right)
+        if len(self._bases) >= MOST_KNOWN:
+            self._forget()
+        self._keep(basis)
+        return len(self._bases) - 1
+
+    def _forget(self) -> None:
+        """Rates have moved far since the first bases were found."""
+        half = len(self._bases) // 2
+        self._bounds = self._bounds[half:]
+        for kept in (self._bases, self._inverses, self._yielded):
+            del kept[:half]
 
     def _first_basis(self) -> list[int]:
         """With rates above all rows only the sum of shares binds: the row that scores most."""
@@ -58,10 +80,11 @@ class Mixture:
     def _keep(self, basis: list[int]) -> None:
         inverse = np.linalg.inv(self._columns[:, basis])
         self._bases.append(basis)
-        self._inverses = np.concatenate((self._inverses, inverse[None]))
+        self._inverses.append(inverse)
+        self._yielded.append(self._yields[:, basis] @ inverse)
         self._bounds = np.concatenate((self._bounds, (self._worth[basis] @ inverse)[None]))
 
-    def _steps(self, basis: list[int], right: Floats) -> tuple[list[int], Floats]:
+    def _steps(self, basis: list[int], right: Floats) -> list[int]:
         """Dual simplex: the most negative share leaves, what keeps the bound lowest enters."""
         for _ in range(MOST_STEPS):
             inverse = np.linalg.inv(self._columns[:, basis])
@@ -75,6 +98,6 @@ class Mixture:
             ratio = np.where(row < -EPS, np.maximum(gaps, 0.0) / -np.minimum(row, -EPS), np.inf)
             enters = int(ratio.argmin())
             if not np.isfinite(ratio[enters]):
-                break
+                break  # cannot be: taking nothing of any row is always allowed
             basis[leaves] = enters
-        return basis, np.linalg.inv(self._columns[:, basis]) @ right
+        return basis

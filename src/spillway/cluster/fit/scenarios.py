@@ -13,6 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
+from spillway.cluster.fit.build import implied_removed
 from spillway.cluster.fit.decide import Rates, shed_nothing
 from spillway.cluster.fit.mixture import Mixture
 from spillway.cluster.fit.programme import Programme
@@ -21,6 +22,7 @@ from spillway.cluster.fit.topology import Arc, Node, Output, Port, Topology
 from spillway.errors import SpillwayError, require
 
 MOST = 1e30  # load of a tuple where there is no capacity for it
+FEW = 16  # half spaces of a node before those are removed that others imply
 LOWEST, HIGHEST = 0.6, 1.65  # of the expected rates
 
 
@@ -38,7 +40,9 @@ class ScenarioTable:
 
     @cached_property
     def mixture(self) -> Mixture:
-        return Mixture(self.rates, self.scores)
+        """Of what is admitted, what enters the paths, and the score."""
+        yields = np.concatenate((self.rates, self.flows, self.scores[None]))
+        return Mixture(self.rates, self.scores, yields)
 
     def look_up(self, rates: Sequence[float]) -> LocalPlan:
         """Nothing when not overloaded, else the best mixture of rows."""
@@ -46,26 +50,23 @@ class ScenarioTable:
             raise SpillwayError(
                 f"node '{self.node}' got {len(rates)} rates: it has {len(self.inputs)} inputs"
             )
-        offered = np.asarray(rates, dtype=np.float64)
-        if (self.limits @ offered).max() <= 1.0 + TOLERANCE:
+        if (self.limits @ rates).max() <= 1.0 + TOLERANCE:
             ones = (1.0,) * len(self.sources)
-            return LocalPlan(
-                input_keep=(1.0,) * len(rates), path_keep=ones, row=None, score=None
-            )
-        shares = self.mixture.shares(offered)
-        admitted, flows = (self.rates @ shares).tolist(), (self.flows @ shares).tolist()
+            return LocalPlan(input_keep=(1.0,) * len(rates), path_keep=ones, row=None, score=None)
+        mixed = self.mixture.of(rates)
+        admitted, flows = mixed[: len(rates)], mixed[len(rates) : -1]
         return LocalPlan(
             input_keep=tuple(map(_keep, admitted, rates)),
             path_keep=tuple(
                 _keep(flow, admitted[i]) for flow, i in zip(flows, self.sources, strict=True)
             ),
             row=None,
-            score=float(self.scores @ shares),
+            score=mixed[-1],
         )
 
 
 def _keep(kept: float, offered: float) -> float:
-    return 1.0 if kept >= offered else kept / offered
+    return 1.0 if kept >= offered or offered <= 0.0 else max(0.0, kept) / offered
 
 
 def scenarios(expected: Rates, count: int, rng: np.random.Generator) -> Iterator[dict[Port, float]]:
@@ -183,10 +184,11 @@ def _limits(topology: Topology, expected: Rates) -> dict[str, Floats]:
     offered = shed_nothing(topology, expected).offered
     found: dict[str, Floats] = {}
     for node in reversed(topology.order):
-        rows = [_own_load(node)]
+        rows = [_own_load(node)[None]]
         for child in node.children:
-            rows += _of_child(topology.by_name[child], node, found[child], offered)
-        found[node.name] = np.array(rows)
+            rows.append(_of_child(topology.by_name[child], node, found[child], offered))
+        limits = np.concatenate(rows)
+        found[node.name] = implied_removed(limits) if len(limits) > FEW else limits
     return found
 
 
@@ -198,26 +200,20 @@ def _own_load(node: Node) -> Floats:
     return np.where(load > 0, load / capacity if capacity > 0 else MOST, 0.0)
 
 
-def _of_child(
-    child: Node, parent: Node, limits: Floats, offered: Mapping[Port, float]
-) -> list[Floats]:
+def _of_child(child: Node, parent: Node, limits: Floats, offered: Mapping[Port, float]) -> Floats:
     """A child's half spaces in terms of a parent's inputs, less what the others send."""
     mine = [
         (parent.position[p.source], child.position[p.to.input], float(p.selectivity))
         for p in parent.paths
         if isinstance(p.to, Arc) and p.to.node == child.name
     ]
+    mapped = np.zeros((len(limits), len(parent.inputs)))
+    for here, there, selectivity in mine:
+        mapped[:, here] += limits[:, there] * selectivity
+    if len(mine) == len(child.inputs):
+        return mapped
     others = np.array([offered[child.name, name] for name in child.position])
     others[[there for _, there, _ in mine]] = 0.0
-    rows = []
-    for limit in limits:
-        mapped, left = np.zeros(len(parent.inputs)), 1.0 - float(limit @ others)
-        for here, there, selectivity in mine:
-            mapped[here] += limit[there] * selectivity
-        if left <= 0.0:
-            mapped = np.where(mapped > 0.0, MOST, 0.0)
-        else:
-            mapped = mapped / left
-        if mapped.any():
-            rows.append(mapped)
-    return rows
+    left = 1.0 - limits @ others
+    full = np.where(mapped > 0.0, MOST, 0.0)
+    return np.where(left[:, None] > 0.0, mapped / np.maximum(left, 1.0 / MOST)[:, None], full)

@@ -298,6 +298,4 @@ def _filter_early(
     starts = (opens_at,) * query.inputs
     upstream = _upstream(query, seen, starts, began)
     assert upstream is not None  # time-based windows never wait
-    return replace(
-        plan, source_from=starts, activations=(*upstream[0], plan.activations[-1])
-    )
+    return replace(plan, source_from=starts, activations=(*upstream[0], plan.activations[-1]))

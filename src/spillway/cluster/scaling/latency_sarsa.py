@@ -77,8 +77,7 @@ class LatencySarsa(Sarsa):
             utilisation=sum(host.utilisation for host in view.running) / len(view.running),
             delay_s=sum(delays) / len(delays) if delays else 0.0,
         )
-        state = self._state(now)
-        value = self._shared.value(state, self._shared.best(state))
+        value = self._shared.future(self._state(now))
         for one in due:
             self._shared.learn(one.state, Choice.SCALE_IN, self._standing(now), value)
 

@@ -86,7 +86,7 @@ class Sarsa:
             reward = self._reward(before, now)
             if refused and (taken is Choice.SCALE_IN or self._learning.punish_scale_out):
                 reward = self._learning.penalty
-            table.learn(self._state(before), taken, reward, table.value(state, choice))
+            table.learn(self._state(before), taken, reward, table.future(state))
         self._taken[host] = (now, choice)
         if choice is Choice.NO_ACTION:
             return None

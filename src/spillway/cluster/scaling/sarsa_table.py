@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,9 @@ class Learning:
     be carried out with an unnamed negative reward: we use -1. It calls such decisions wrong, and
     its example is a release. A scale out that finds the cluster at its limit is not wrong: by
     default it is not punished, because a host that is learns to sit out every later overload.
+
+    `future`: the paper's formula leaves open whose value Q(s') is. Sarsa(0) takes that of the action
+    chosen there ("chosen"); the paper's worked example that of no action ("no action").
     """
 
     imp: float = 0.2
@@ -34,6 +38,7 @@ class Learning:
     beta: float = 0.1
     penalty: float = -1.0
     punish_scale_out: bool = False
+    future: Literal["chosen", "no action"] = "chosen"
 
 
 def state_of(utilisation: float) -> int:
@@ -51,7 +56,7 @@ class SarsaTable:
 
         Q(s, a) <- (1 - alpha) Q(s, a) + alpha (r + beta Q(s', a'))
 
-    where a' is the action chosen in s'. The soft monotonicity constraint is enforced after each
+    where a' is the action chosen in s', or no action (`Learning.future`). The soft monotonicity constraint is enforced after each
     update: with scale in < no action < scale out, a higher utilisation never prefers a lower
     action. That carries what one state has learnt to states that were not visited yet.
     """
@@ -70,6 +75,11 @@ class SarsaTable:
 
     def value(self, state: int, choice: Choice) -> float:
         return float(self.values[state, choice])
+
+    def future(self, state: int) -> float:
+        """What is expected from here on, by either reading."""
+        chosen = self._learning.future == "chosen"
+        return self.value(state, self.best(state) if chosen else Choice.NO_ACTION)
 
     def learn(self, state: int, choice: Choice, reward: float, next_value: float) -> None:
         learning = self._learning
