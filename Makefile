@@ -3,7 +3,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 FAST    = not spark and not kafka and not slow
 
-.PHONY: help demo check test test-slow chaos fuzz coverage lint types docs clean
+.PHONY: help demo check test test-slow chaos fuzz sbom coverage lint types docs clean
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
 
@@ -42,6 +42,9 @@ lint: $(VENV)/ready ## repairs what ruff can repair
 
 types: $(VENV)/ready ## mypy over source and tests
 	@$(BIN)/mypy
+
+sbom: $(VENV)/ready ## what the product brings, as CycloneDX in out/sbom.json
+	@mkdir -p out && $(BIN)/python scripts/sbom.py >out/sbom.json && echo out/sbom.json
 
 docs: $(VENV)/ready ## the tables in docs/ that are made from declarations
 	@$(BIN)/python -m spillway.check.pages docs

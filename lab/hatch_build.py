@@ -13,3 +13,4 @@ class LabPackage(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "standard":
             build_data["force_include"]["../src/spillway_lab"] = "spillway_lab"
+            build_data["extra_metadata"]["../LICENSE"] = "licenses/LICENSE"

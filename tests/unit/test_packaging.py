@@ -88,8 +88,32 @@ def build(folder: Path, kind: str, out: Path) -> list[str]:
 def test_a_wheel_holds_its_packages_and_no_others(
     folder: Path, packages: tuple[str, ...], tmp_path: Path
 ) -> None:
-    found = {name for name in build(folder, "wheel", tmp_path) if name.endswith(".py")}
+    every = build(folder, "wheel", tmp_path)
+    found = {name for name in every if name.endswith(".py")}
     assert found == {path.relative_to(SOURCE).as_posix() for path in modules(*packages)}
+    [licence] = [name for name in every if name.endswith("LICENSE")]
+    [wheel] = tmp_path.glob("*.whl")
+    assert zipfile.ZipFile(wheel).read(licence) == (ROOT / "LICENSE").read_bytes()
+
+
+def test_every_dependency_has_an_upper_bound() -> None:
+    declared = project(ROOT)
+    extras = declared["optional-dependencies"].values()
+    every = [*declared["dependencies"], *(one for extra in extras for one in extra)]
+    assert not [one for one in every if "<" not in one]
+
+
+def test_the_changelog_is_of_the_version_that_is_built() -> None:
+    version = project(ROOT)["version"].partition(".dev")[0]
+    heading = next(
+        line for line in (ROOT / "CHANGELOG.md").read_text().splitlines() if "##" in line
+    )
+    assert heading.startswith(f"## {version}")
+
+
+def test_the_version_is_told() -> None:
+    done = without("nothing_at_all", "--version")
+    assert re.fullmatch(r"spillway \S+\n", done.stdout)
 
 
 @pytest.mark.parametrize("folder", [ROOT, ROOT / "lab"], ids=["", "lab"])
