@@ -20,10 +20,10 @@ from spillway.model import Order, Report
 
 Answer = Callable[[Report], Order]
 Leave = Callable[[str], None]
-Change = Callable[[str, str], None]  # key and value, for example ("gold.delay", "1s")
+Change = Callable[[str, str | None], None]  # ("gold.delay", "1s"); None: as in the flow file
 
 
-def _refuse(key: str, value: str) -> None:
+def _refuse(key: str, value: str | None) -> None:
     raise SpillwayError(f"{key} cannot be changed here")
 
 
@@ -92,7 +92,7 @@ class ChannelServer:
                 del self._heard_by[query]
                 self._leave(query)
 
-    def _changed(self, key: str, to: str) -> dict[str, Any]:
+    def _changed(self, key: str, to: str | None) -> dict[str, Any]:
         try:
             self._change(key, to)
         except SpillwayError as error:
@@ -100,7 +100,7 @@ class ChannelServer:
         return {"done": True}
 
 
-def request_change(path: str, key: str, to: str) -> None:
+def request_change(path: str, key: str, to: str | None) -> None:
     """Ask a running flow to change a setting; raises SpillwayError when it refuses or is gone."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
