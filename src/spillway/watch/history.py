@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from spillway.model import Decided, KeepFraction
-from spillway.watch.series import TIERS, Floats
-from spillway.watch.story import Curves, Story
+from spillway.watch.series import TIERS, Floats, Merge, Series
+from spillway.watch.story import COLUMNS, Curves, Story
 
 LONGEST_S = TIERS[-1][0] * (TIERS[-1][1] - 1)
 MOST_POINTS = 2000
 _PER_S = {"offered": "offered_per_s", "kept": "kept_per_s", "shed": "shed_per_s"}
+_SILENT_S = 60.0  # a query without a decision for so long is waited for by nobody
+_LEAST_KNOWN = 0.3  # of a point, before a rate is made of it
 _PER_BATCH = ("batch_s", "fixed_s", "kept_s", "scanned_s")
 
 
@@ -29,15 +31,17 @@ class Asked:
 def history_of(story: Story, until_s: float, asked: Asked) -> dict[str, Any]:
     """Columns of every query and class."""
     with story.lock:
-        queries, classes = dict(story.queries), dict(story.classes)
-        return {
-            "until_s": until_s,
-            "queries": {n: _counts(c, until_s, asked) for n, c in queries.items()},
-            "classes": {
-                n: _counts(c, until_s, asked) | _shares(c, until_s, asked)
-                for n, c in classes.items()
-            },
-        }
+        queries = {name: _points(c, until_s, asked) for name, c in story.queries.items()}
+        of_class: dict[str, list[_Points]] = {}
+        for name, decided in story.last.items():
+            of_class.setdefault(decided.measurement.class_name, []).append(queries[name])
+        shares = {name: _shares(given, until_s, asked) for name, given in story.quotas.items()}
+    classes = {name: _columns(_together(points)) for name, points in of_class.items()}
+    return {
+        "until_s": until_s,
+        "queries": {name: _columns(points) for name, points in queries.items()},
+        "classes": {n: classes.get(n, {}) | shares.get(n, {}) for n in {**classes, **shares}},
+    }
 
 
 def decision_of(decided: Decided) -> dict[str, Any]:
@@ -64,26 +68,80 @@ def decision_of(decided: Decided) -> dict[str, Any]:
     }
 
 
-def _counts(curves: Curves, until_s: float, asked: Asked) -> dict[str, Any]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Points:
+    """Sums, peaks and states at some points of time, and how much of each is known by now."""
+
+    times_s: Floats
+    known_s: Floats
+    until_s: float
+    found: Mapping[str, Floats]
+
+    @property
+    def step_s(self) -> float:
+        return float(self.times_s[1] - self.times_s[0]) if len(self.times_s) > 1 else 1.0
+
+
+def _points(curves: Curves, until_s: float, asked: Asked) -> _Points:
     times_s, found = curves.counts.read(
         until_s - asked.seconds, until_s, asked.points, asked.last_s
     )
     step_s = float(times_s[1] - times_s[0]) if len(times_s) > 1 else 1.0
+    begins_s = np.maximum(times_s - step_s, curves.began_s)
+    known_s = np.clip(np.minimum(times_s, curves.until_s) - begins_s, 0.0, step_s)
+    return _Points(times_s=times_s, known_s=known_s, until_s=curves.until_s, found=found)
+
+
+def _together(queries: list[_Points]) -> _Points:
+    """Of a class: a moment is known when all of its queries that are at work know it."""
+    newest_s = max(points.until_s for points in queries)
+    at_work = [points for points in queries if points.until_s > newest_s - _SILENT_S]
+    found = {
+        name: _merged([points.found[name] for points in queries], merge)
+        for name, merge in COLUMNS.items()
+    }
+    found["waiting"] = _merged([_carried(points.found["waiting"]) for points in queries], "sum")
+    return _Points(
+        times_s=queries[0].times_s,
+        known_s=np.min([points.known_s for points in at_work], axis=0),
+        until_s=min(points.until_s for points in at_work),
+        found=found,
+    )
+
+
+def _merged(columns: list[Floats], merge: Merge) -> Floats:
+    stacked = np.vstack(columns)
+    unknown = np.isnan(stacked).all(axis=0)
+    if merge == "sum":
+        return np.where(unknown, np.nan, np.nansum(stacked, axis=0))
+    return np.where(unknown, np.nan, np.fmax.reduce(stacked))
+
+
+def _carried(values: Floats) -> Floats:
+    """What held at a query's last decision holds until the next."""
+    places = np.maximum.accumulate(np.where(np.isnan(values), 0, np.arange(len(values))))
+    return values[places]
+
+
+def _columns(points: _Points) -> dict[str, Any]:
+    found = points.found
+    known_s = np.where(points.known_s > _LEAST_KNOWN * points.step_s, points.known_s, np.nan)
     columns: dict[str, Floats] = {
         "delay_s": _ratio(found["delay_tuples_s"], found["delivered"]),
         "worst_s": found["worst_s"],
         "target_s": found["target_s"],
         "waiting": found["waiting"],
         "waiting_s": found["waiting_s"],
-        **{per_s: found[name] / step_s for name, per_s in _PER_S.items()},
+        **{per_s: found[name] / known_s for name, per_s in _PER_S.items()},
         **{name: _ratio(found[name], found["batches"]) for name in _PER_BATCH},
     }
-    return {"step_s": step_s, "times_s": times_s.tolist(), **_listed(columns)}
+    return {"step_s": points.step_s, "times_s": points.times_s.tolist(), **_listed(columns)}
 
 
-def _shares(curves: Curves, until_s: float, asked: Asked) -> dict[str, Any]:
-    _, found = curves.shares.read(until_s - asked.seconds, until_s, asked.points, asked.last_s)
-    return _listed(found)
+def _shares(series: Series, until_s: float, asked: Asked) -> dict[str, Any]:
+    times_s, found = series.read(until_s - asked.seconds, until_s, asked.points, asked.last_s)
+    step_s = float(times_s[1] - times_s[0]) if len(times_s) > 1 else 1.0
+    return {"step_s": step_s, "times_s": times_s.tolist(), **_listed(found)}
 
 
 def _ratio(of: Floats, by: Floats) -> Floats:

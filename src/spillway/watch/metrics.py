@@ -105,14 +105,21 @@ class Metrics(Collector):
         restarts: _Found = {(query,): count for query, count in self._restarts.copy().items()}
         yield _counted("query_restarts", "Queries started again.", ("query",), restarts)
         text = "From a tuple's arrival until its batch was committed."
-        yield _histogram("delay_seconds", text, dict(self._delays))
+        yield _histogram("delay_seconds", text, self._known(self._delays, DELAYS_S))
         text = "Planning, execution and commit of batches with tuples."
-        yield _histogram("batch_duration_seconds", text, dict(self._durations))
+        yield _histogram("batch_duration_seconds", text, self._known(self._durations, BATCHES_S))
         if self._snapshot is not None:
             yield from _gauges(self._snapshot)
 
+    def _known(
+        self, found: Mapping[Labels, _Buckets], bounds: Sequence[float]
+    ) -> Mapping[Labels, _Buckets]:
+        """From the start on, at zero: a rate of what appears with its first value is wrong."""
+        queries = {labels[:2] for labels in _gates(self._snapshot)}
+        return {labels: _Buckets(bounds) for labels in sorted(queries)} | dict(found)
+
     def _rows(self) -> Iterator[Metric]:
-        totals = dict(self._totals)
+        totals = {labels: Totals() for labels in _gates(self._snapshot)} | dict(self._totals)
         rows = {(*labels, "admitted"): at.admitted for labels, at in totals.items()}
         rows |= {(*labels, "shed"): at.shed for labels, at in totals.items()}
         text = "Tuples by what became of them, since their query's first start."
@@ -123,6 +130,11 @@ class Metrics(Collector):
         bad = {labels: self._malformed.get(f"{labels[0]}/{labels[2]}", 0.0) for labels in totals}
         text = "Records that could not be read: part of admitted."
         yield _counted("malformed_rows", text, _GATE, bad)
+
+
+def _gates(now: Snapshot | None) -> list[Labels]:
+    queries = () if now is None else now.queries
+    return [(q.name, q.class_name, stream) for q in queries for stream in q.reads]
 
 
 def _stream_of(offset: Offset) -> str:

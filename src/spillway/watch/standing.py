@@ -122,15 +122,8 @@ def _class(
     now_s: float,
 ) -> ClassView:
     own = [query for query in queries if query.class_name == name]
-    standing = [now.queries[query.name] for query in own]
-    curves, span_s = story.classes.get(name), max((q.span_s for q in standing), default=RECENT_S)
-    pace = curves.lately(now_s, span_s)[0] if curves else Pace()
-    pace = _measured(pace, [delays for q in standing for delays in q.delays], at.target)
-    pace = replace(
-        pace,
-        waiting_tuples=sum(query.pace.waiting_tuples for query in own),
-        waiting_s=max((query.pace.waiting_s for query in own), default=0.0),
-    )
+    delays = [delays for query in own for delays in now.queries[query.name].delays]
+    pace = _measured(_together([query.pace for query in own]), delays, at.target)
     worst = max(own, key=_trouble, default=None)
     reason = worst.reason if worst else ""
     health, why = health_of(pace, at.target, [q.state for q in own], at.condition, reason)
@@ -161,6 +154,22 @@ def _measured(pace: Pace, delays: Sequence[Delays], target: Target) -> Pace:
     """By when Spark committed the batches, where that is known: else as the gates saw them end."""
     measured_s = delay_s(delays, target)
     return pace if measured_s is None else replace(pace, delay_s=measured_s)
+
+
+def _together(paces: Sequence[Pace]) -> Pace:
+    """Of a class: what its queries do."""
+    known = [(pace.delay_s, pace.kept_per_s) for pace in paces if pace.delay_s is not None]
+    kept_per_s = sum(per_s for _, per_s in known)
+    worst = [pace.worst_s for pace in paces if pace.worst_s is not None]
+    return Pace(
+        delay_s=sum(d * n for d, n in known) / kept_per_s if kept_per_s > 0.0 else None,
+        worst_s=max(worst, default=None),
+        offered_per_s=sum(pace.offered_per_s for pace in paces),
+        kept_per_s=sum(pace.kept_per_s for pace in paces),
+        shed_per_s=sum(pace.shed_per_s for pace in paces),
+        waiting_tuples=sum(pace.waiting_tuples for pace in paces),
+        waiting_s=max((pace.waiting_s for pace in paces), default=0.0),
+    )
 
 
 def _trouble(query: QueryView) -> tuple[float, float]:

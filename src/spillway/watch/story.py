@@ -23,7 +23,7 @@ DECISIONS_KEPT = 2000
 SAID_KEPT = 500
 RECENT_S = 10.0
 
-_COLUMNS: Mapping[str, Merge] = {
+COLUMNS: Mapping[str, Merge] = {
     "offered": "sum",
     "kept": "sum",
     "shed": "sum",
@@ -53,10 +53,10 @@ _SHARES: Mapping[str, Merge] = {"quota": "last", "original": "last"}
 
 @dataclass(kw_only=True)
 class Curves:
-    """One query, or one class."""
+    """One query."""
 
-    counts: Series = field(default_factory=lambda: Series(_COLUMNS))
-    shares: Series = field(default_factory=lambda: Series(_SHARES))
+    counts: Series = field(default_factory=lambda: Series(COLUMNS))
+    began_s: float = math.inf
     until_s: float = -math.inf  # the last decision
 
     def decided(self, measured: Measurement) -> None:
@@ -66,13 +66,14 @@ class Curves:
         self.counts.add(now_s - measured.period_s, now_s, values | dict.fromkeys(ended, 0.0))
         self.counts.add(now_s, now_s, _NOTHING | ended)
         self.until_s = max(self.until_s, now_s)
+        self.began_s = min(self.began_s, now_s - measured.period_s)
 
     def lately(self, now_s: float, recent_s: float = RECENT_S) -> tuple[Pace, BatchTime]:
         """The last seconds that are known: of a batch that runs nothing is, until it has ended."""
         until_s = self.until_s if now_s - self.until_s < 2.0 * recent_s else now_s
         times_s, found = self.counts.read(until_s - recent_s, until_s, 10_000)
         known_s = times_s[~np.isnan(found["offered"])]
-        seconds = max(1.0, until_s - known_s[0] + 1.0) if len(known_s) else 1.0
+        seconds = max(1.0, until_s - float(known_s[0]) + 1.0) if len(known_s) else 1.0
         delivered, waiting = _sum(found["delivered"]), _last(found["waiting"])
         worst = found["worst_s"][found["worst_s"] >= 0.0]
         pace = Pace(
@@ -102,7 +103,7 @@ class Story:
     def __init__(self) -> None:
         self._original: Mapping[str, float] = {}
         self.queries: dict[str, Curves] = {}
-        self.classes: dict[str, Curves] = {}
+        self.quotas: dict[str, Series] = {}  # by class, over time
         self.last: dict[str, Decided] = {}  # by query
         self.shares: dict[str, Share] = {}  # by class
         self.losses: dict[str, Mapping[str, int]] = {}  # by gate
@@ -126,7 +127,6 @@ class Story:
     def _decided(self, decided: Decided) -> None:
         measured = decided.measurement
         self.queries.setdefault(measured.query, Curves()).decided(measured)
-        self.classes.setdefault(measured.class_name, Curves()).decided(measured)
         self.last[measured.query] = decided
         self.decisions.append(decided)
 
@@ -145,15 +145,15 @@ class Story:
                 reason=str(given.get("reason", "")),
             )
             self.shares[name] = share
-            curves = self.classes.setdefault(name, Curves())
             values = {"quota": share.quota, "original": self._original.get(name, math.nan)}
-            curves.shares.add(event.time_s, event.time_s, values)
+            series = self.quotas.setdefault(name, Series(_SHARES))
+            series.add(event.time_s, event.time_s, values)
         said = said_of(event)
         if said is not None:
             self.said.append(said)
 
 
-_NOTHING = {name: 0.0 for name, merge in _COLUMNS.items() if merge == "sum"}
+_NOTHING = {name: 0.0 for name, merge in COLUMNS.items() if merge == "sum"}
 
 
 def _values(measured: Measurement) -> dict[str, float]:

@@ -26,7 +26,7 @@ def _sentence(kind: str, given: Mapping[str, Any]) -> str:
     who = f" by {given['by']}" if given.get("by") else ""
     match kind:
         case "started":
-            return f"all {len(given.get('queries', ()))} queries have started"
+            return f"the flow has started, with {len(given.get('queries', ()))} queries"
         case "stopped":
             return "the flow was stopped"
         case "warmed up":
