@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 from spillway.watch.tokens import Token, owner_of
 
 LARGEST_BODY = 64 * 1024
+_LONGEST_SAID = 500  # characters: values that were sent come back in it
 HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
@@ -30,7 +31,8 @@ class RefusedError(Exception):
 
     def __init__(self, status: int, said: str) -> None:
         super().__init__(said)
-        self.status, self.said = status, said
+        line = "".join(c if c.isprintable() else " " for c in said)
+        self.status, self.said = status, line[:_LONGEST_SAID]
 
     def response(self) -> Response:
         headers = {"WWW-Authenticate": 'Bearer realm="spillway"'} if self.status == 401 else {}

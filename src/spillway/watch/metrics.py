@@ -48,7 +48,7 @@ class _Buckets:
         self.total += total
 
     def lines(self) -> list[tuple[str, float]]:
-        known = [(f"{b:g}", float(n)) for b, n in zip(self.bounds, self.within, strict=True)]
+        known = [(str(float(b)), float(n)) for b, n in zip(self.bounds, self.within, strict=True)]
         return [*known, ("+Inf", self.count)]
 
 

@@ -21,7 +21,7 @@ export function fill({ node, parts }, view, overrides) {
   say(parts.priority, `priority ${view.priority}`);
   say(parts.health, `${sign} ${word}`);
   say(parts.delay, seconds(view.pace.delay_s));
-  say(parts.target, `${view.statistic} delay, target ${seconds(view.target_s)}`);
+  say(parts.target, `${view.statistic} delay, target ${Number(view.target_s.toPrecision(4))} s`);
   width(parts.bar, (view.pace.delay_s ?? 0) / (1.5 * view.target_s));
   left(parts.mark, 1 / 1.5);
   const decided = view.pace.kept_per_s + view.pace.shed_per_s;
@@ -49,7 +49,7 @@ export function verdict(state) {
   const worst = state.classes.reduce((most, view) => (rank.indexOf(view.health) > rank.indexOf(most) ? view.health : most), "good");
   const named = (health) => state.classes.filter((view) => view.health === health).map((view) => view.name).join(", ");
   const cause = state.queries.find((query) => query.name === state.cause);
-  const because = cause ? `The largest load is ${cause.name}: what it is offered takes ${cause.load.toFixed(1)} s of batch time a second, on ${state.cores} cores.` : "";
+  const because = cause ? `The largest load is ${cause.name}: what it is offered takes ${cause.load.toFixed(1)} s of batch time a second, on ${state.cores} cores` : "";
   if (state.state === "stopped") return ["quiet", "The flow has stopped", ""];
   const headline = {
     missed: `${named("missed")} cannot hold its target`, late: `${named("late")} is late`, "catching up": `${named("catching up")} is catching up`,
@@ -57,5 +57,5 @@ export function verdict(state) {
   }[worst];
   const why = state.classes.filter((view) => view.health === worst && worst !== "good").map((view) => `${view.name}: ${view.why}`);
   const paused = state.classes.filter((view) => view.shedding === "paused").map((view) => `shedding of ${view.name} is paused`);
-  return [worst, headline, [...paused, ...(worst === "quiet" ? [] : why), because].filter(Boolean).join(". ") || "Nothing is late, and nothing is shed."];
+  return [worst, headline, [...paused, because, ...(worst === "quiet" ? [] : why)].filter(Boolean).join(". ") || "Nothing is late, and nothing is shed."];
 }

@@ -2,13 +2,13 @@
 import { el, put, say, svg } from "./dom.js";
 import { clock } from "./words.js";
 
-const LEFT = 44, RIGHT = 6, TOP = 8, BOTTOM = 18, HEIGHT = 150;
+const LEFT = 44, RIGHT = 6, TOP = 8, BOTTOM = 18;
 const charts = new Set();
 let crossed = null; // the time under the pointer, for all charts
 
 export function chart(title, draw, format, readout) {
   const read = el("span", { class: "read" });
-  const body = svg("g"), cross = svg("line", { class: "cross", y1: TOP, y2: HEIGHT - BOTTOM, visibility: "hidden" });
+  const body = svg("g"), cross = svg("line", { class: "cross", y1: TOP, y2: TOP, visibility: "hidden" });
   const frame = svg("svg", { class: "chart", role: "img", tabindex: "0", preserveAspectRatio: "none" }, body, cross);
   const node = el("figure", {}, el("figcaption", {}, el("b", {}, title), read), frame);
   const made = { node, frame, body, cross, read, draw, format, readout, title, columns: null, wide: 0 };
@@ -50,11 +50,13 @@ function crossAt(time) {
 function redraw(made) {
   const wide = Math.round(made.frame.clientWidth) || 300;
   if (made.columns === null) return;
-  put(made.frame, "viewBox", `0 0 ${wide} ${HEIGHT}`);
+  const high = Math.round(made.frame.clientHeight) || 140;
+  put(made.frame, "viewBox", `0 0 ${wide} ${high}`);
+  put(made.cross, "y2", high - BOTTOM);
   made.wide = wide;
   const most = nice(made.draw.most(made.columns));
   const x = (time) => LEFT + ((time - made.from) / (made.until - made.from)) * (wide - LEFT - RIGHT);
-  const y = (value) => HEIGHT - BOTTOM - (Math.min(value, most * 1.02) / most) * (HEIGHT - BOTTOM - TOP);
+  const y = (value) => high - BOTTOM - (Math.min(value, most * 1.02) / most) * (high - BOTTOM - TOP);
   const parts = [];
   for (const share of [0, 0.5, 1]) {
     const at = y(share * most);
@@ -62,8 +64,8 @@ function redraw(made) {
     parts.push(svg("text", { x: LEFT - 5, y: at + 4, "text-anchor": "end" }, made.format(share * most)));
   }
   const long = made.until - made.from > 86400;
-  parts.push(svg("text", { x: LEFT, y: HEIGHT - 3 }, clock(made.from, long).slice(0, long ? -3 : 8)));
-  parts.push(svg("text", { x: wide - RIGHT, y: HEIGHT - 3, "text-anchor": "end" }, clock(made.until, long).slice(0, long ? -3 : 8)));
+  parts.push(svg("text", { x: LEFT, y: high - 3 }, clock(made.from, long).slice(0, long ? -3 : 8)));
+  parts.push(svg("text", { x: wide - RIGHT, y: high - 3, "text-anchor": "end" }, clock(made.until, long).slice(0, long ? -3 : 8)));
   parts.push(...made.draw.lines(made.columns, x, y, most));
   made.body.replaceChildren(...parts);
   readOut(made);

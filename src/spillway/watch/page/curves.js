@@ -13,7 +13,7 @@ const DELAY = {
     const last = c.target_s.findLast((value) => value !== null);
     const found = [path("worst", line(c.times_s, c.worst_s, x, y)), path("delay", line(c.times_s, c.delay_s, x, y)), path("target", line(c.times_s, c.target_s, x, y, 1e9))];
     if (bars) found.unshift(svg("path", { d: bars, class: "over", stroke: "var(--late)", "stroke-width": 2 }));
-    if (last) found.push(svg("text", { class: "targetname", x: 48, y: y(last) - 4 }, `target ${seconds(last)}`));
+    if (last) found.push(svg("text", { class: "targetname", x: 48, y: y(last) - 4 }, `target ${Number(last.toPrecision(4))} s`));
     if (!c.delay_s.some((value) => value !== null)) found.push(empty(x, y, most));
     return found;
   },

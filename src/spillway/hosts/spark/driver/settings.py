@@ -168,7 +168,7 @@ def _read(key: str, classes: Mapping[str, ServiceClass], policy: str) -> str:
 
 
 def _policy(to: object) -> str:
-    if to not in POLICIES:
+    if not isinstance(to, str) or to not in POLICIES:
         raise unknown_name("redistribution policy", str(to), POLICIES)
     return str(to)
 
