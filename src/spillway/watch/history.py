@@ -14,6 +14,7 @@ from spillway.watch.story import COLUMNS, Curves, Story
 LONGEST_S = TIERS[-1][0] * (TIERS[-1][1] - 1)
 MOST_POINTS = 2000
 _PER_S = {"offered": "offered_per_s", "kept": "kept_per_s", "shed": "shed_per_s"}
+_OF_ALL: Mapping[str, Merge] = {"waiting": "sum", "waiting_s": "max"}  # states of a class
 _SILENT_S = 60.0  # a query without a decision for so long is waited for by nobody
 _LEAST_KNOWN = 0.3  # of a point, before a rate is made of it
 _PER_BATCH = ("batch_s", "fixed_s", "kept_s", "scanned_s")
@@ -100,7 +101,8 @@ def _together(queries: list[_Points]) -> _Points:
         name: _merged([points.found[name] for points in queries], merge)
         for name, merge in COLUMNS.items()
     }
-    found["waiting"] = _merged([_carried(points.found["waiting"]) for points in queries], "sum")
+    for name, merge in _OF_ALL.items():
+        found[name] = _merged([_carried(points.found[name]) for points in queries], merge)
     return _Points(
         times_s=queries[0].times_s,
         known_s=np.min([points.known_s for points in at_work], axis=0),

@@ -48,8 +48,8 @@ function crossAt(time) {
 }
 
 function redraw(made) {
-  const wide = Math.round(made.frame.clientWidth) || 300;
-  if (made.columns === null) return;
+  const wide = Math.round(made.frame.clientWidth);
+  if (made.columns === null || wide === 0) return; // folded away
   const high = Math.round(made.frame.clientHeight) || 140;
   put(made.frame, "viewBox", `0 0 ${wide} ${high}`);
   put(made.cross, "y2", high - BOTTOM);

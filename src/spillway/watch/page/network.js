@@ -23,7 +23,7 @@ export function network(state, hue) {
     const x1 = a.x + BOX, y1 = a.y + TALL / 2, x2 = b.x, y2 = b.y + TALL / 2, mid = (x1 + x2) / 2;
     const thick = 1.5 + 8 * Math.sqrt(rate / most);
     edges.push(svg("path", { class: `edge ${kinds}`, d: `M${x1} ${y1}C${mid} ${y1} ${mid} ${y2} ${x2} ${y2}`, "stroke-width": thick.toFixed(1) }));
-    edges.push(svg("text", { x: x1 + 6, y: y1 - thick / 2 - 4 }, `${count(rate)}/s`));
+    edges.push(svg("text", { x: x1 + 6, y: y2 < y1 ? y1 + thick / 2 + 12 : y1 - thick / 2 - 4 }, `${count(rate)}/s`));
   };
   for (const query of state.queries) {
     const marked = query.name === state.cause ? "cause" : "";
