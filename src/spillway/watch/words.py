@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from spillway.hosts.virtual.replay import LATE
 from spillway.journal.entries import Event
 from spillway.model import Target
 from spillway.watch.views import Health, Pace, Said
 
-LATE = 1.05  # of the target: a target counts as held up to here
 SHEDS = 0.005  # of what is offered: less is not worth a word
 
 

@@ -4,7 +4,7 @@ Three classes as in examples/classes.yaml; clicks alone are more than the machin
 seconds 60 and 150.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ from spillway.hosts.spark.driver.settings import Settings
 from spillway.hosts.virtual.host import VirtualHost, VirtualQuery
 from spillway.hosts.virtual.machine import BatchCost
 from spillway.hosts.virtual.trace import CurveLog
-from spillway.journal.entries import Event
+from spillway.journal.entries import Entry, Event
+from spillway.journal.files import FileJournal
 from spillway.model import Target
 from spillway.watch.metrics import Metrics
 from spillway.watch.standing import ClassStanding, QueryStanding, Standing, snapshot_of
@@ -66,8 +67,9 @@ class VirtualWatch:
     def __post_init__(self) -> None:
         self.settings = Settings(FLOW, self.folder / "overrides.json")
         self.metrics = Metrics()
+        self.journal = FileJournal(self.folder / "journal.jsonl")
         self.host = self._host()
-        self.story.tell([self._event("started", queries=list(READS), classes=self._classes())])
+        self.tell([self._event("started", queries=list(READS), classes=self._classes(), cores=2)])
         self._told = self._balanced = 0
         self.advance(1.0)
 
@@ -78,13 +80,22 @@ class VirtualWatch:
             for d in self.host.decided[self._told :]
         ]
         self._told = len(self.host.decided)
-        self.story.tell(decided)
+        self.tell(decided)
         self.metrics.count(decided)
         for at_s, shares in self.host.quotas[self._balanced :]:
             for name, new in shares.items():
                 given = {"class_name": name, "quota": new.quota, "reason": new.reason}
-                self.story.tell([Event(time_s=BEGAN_S + at_s, kind="quota", fields=given)])
+                self.tell([Event(time_s=BEGAN_S + at_s, kind="quota", fields=given)])
         self._balanced = len(self.host.quotas)
+
+    def tell(self, entries: Sequence[Entry]) -> None:
+        """What is told is journalled, as a driver does."""
+        for entry in entries:
+            if isinstance(entry, Event):
+                self.journal.event(entry.time_s, entry.kind, **entry.fields)
+            else:
+                self.journal.record(entry.measurement, entry.decision)
+        self.story.tell(entries)
 
     # -- as it is watched
 
@@ -113,7 +124,7 @@ class VirtualWatch:
     def change(self, changes: Mapping[str, object], by: str) -> None:
         for one in self.settings.change(changes, by, BEGAN_S + self.host.now_s):
             kind = "cleared" if one.cleared else "changed"
-            self.story.tell([self._event(kind, key=one.key, to=one.to, was=one.was, by=by)])
+            self.tell([self._event(kind, key=one.key, to=one.to, was=one.was, by=by)])
         for name in self.settings.classes:
             self.host.control.change(name, self.settings.terms(name))
         self.host.control.use(self.settings.policy)
