@@ -30,7 +30,7 @@ class Open:
     def advance(self, seconds: float) -> None:
         """Let virtual time pass, and the page see it."""
         self.watched.advance(seconds)
-        self.page.wait_for_timeout(3500)
+        self.page.wait_for_timeout(4500)
 
     def text(self, selector: str) -> str:
         return str(self.page.inner_text(selector))

@@ -96,12 +96,17 @@ def facts_of(root: Path, since_s: float, until_s: float) -> Facts:
         until_s=max(times_s),
         started=started,
         story=story,
-        classes=tuple(_classes(decided)),
+        classes=tuple(sorted(_classes(decided), key=lambda one: _rank(one.name, started))),
         reasons=_reasons(decided),
         events=tuple(events),
         audits=tuple(_audits(folder)),
         decided=tuple(last_run or decided),
     )
+
+
+def _rank(name: str, started: Mapping[str, Any]) -> tuple[int, str]:
+    """The highest priority first."""
+    return -int(started.get("classes", {}).get(name, {}).get("priority", 0)), name
 
 
 def _time_of(entry: Entry) -> float:

@@ -12,6 +12,7 @@ from spillway.watch.plots import plot
 from spillway.watch.what_if import Run, WhatIf
 
 _POINTS = 300
+_LEARNING = 10  # decisions: prices before that are guesses, and would set the scale
 _STYLE = """
 :root{color-scheme:light dark;--bg:#fff;--text:#171b21;--soft:#566070;--line:#d9dde3;--blue:#2563c9;
 --red:#c0281f;--amber:#b8690a;--green:#1b7f4b}
@@ -101,7 +102,7 @@ def _curves(facts: Facts) -> Iterable[str]:
 
 
 def _prices(query: str, facts: Facts) -> str:
-    known = [d.measurement for d in facts.decided if d.measurement.query == query]
+    known = [d.measurement for d in facts.decided if d.measurement.query == query][_LEARNING:]
     step = max(1, len(known) // _POINTS)
     shown = [(m.time_s, m.prices) for m in known[::step] if m.prices is not None]
     times_s = [time_s for time_s, _ in shown]
@@ -125,12 +126,14 @@ def _what_if(found: WhatIf | None) -> Iterable[str]:
     if found is None:
         return
     yield "<h2>What would have been</h2>"
-    off = found.again.shed_ratio - found.recorded.shed_ratio
+    again, recorded = found.again, found.recorded
     yield (
         f"<p>The last {found.seconds / 60:.0f} minutes of arrivals and prices, decided again in"
-        " virtual time. The settings of the run itself shed"
-        f" {found.again.shed_ratio:.1%} there, and {found.recorded.shed_ratio:.1%} in the recorded"
-        f" run: the others are to be believed to about {abs(off):.1%}.</p>"
+        f" virtual time. The settings of the run itself shed {again.shed_ratio:.1%} there with"
+        f" {again.late_ratio:.1%} late, and {recorded.shed_ratio:.1%} with"
+        f" {recorded.late_ratio:.1%} late in the recorded run: the others are to be believed to"
+        f" about {abs(again.shed_ratio - recorded.shed_ratio):.1%} of what is shed and"
+        f" {abs(again.late_ratio - recorded.late_ratio):.1%} of what is late.</p>"
     )
     runs = (found.recorded, found.again, *found.others)
     rows = [

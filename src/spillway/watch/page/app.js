@@ -82,7 +82,7 @@ async function keepCurves() {
     try {
       if (state !== null && !document.hidden) await source.extend();
     } catch { /* the stream says when nobody answers */ }
-    await later(2000);
+    await later(1000 * Math.min(60, Math.max(3, source.step())));
   }
 }
 

@@ -93,10 +93,14 @@ export class Source {
     this.told.curves();
   }
 
+  // Seconds from one point to the next.
+  step() {
+    return Math.max(1, ...Object.values(this.curves?.classes ?? {}).map((columns) => columns.step_s ?? 1));
+  }
+
   async extend() {
     if (this.curves === null) { await this.draw(this.seconds); return; }
-    const steps = Object.values(this.curves.classes).map((columns) => columns.step_s);
-    const last = Math.max(60, 3 * Math.max(1, ...steps));
+    const last = Math.max(60, 3 * this.step());
     const asked = this.seconds;
     const news = await this.ask(`api/history?seconds=${asked}&points=${POINTS}&last=${last}`);
     if (asked !== this.seconds) return;
