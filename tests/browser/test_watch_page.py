@@ -99,6 +99,8 @@ def test_a_target_is_changed_with_a_token_and_takes_effect(opened: Open) -> None
     page.wait_for_selector("#settings .bad")
     assert "cannot become 'soon'" in opened.text("#settings .bad")
     delay.fill("p99 2s")
+    page.click("text=Preview a new target")
+    page.wait_for_selector("text=the flow would have shed", timeout=90_000)
     page.click("#settings button.primary")
     page.wait_for_selector("#settings", state="hidden")
     opened.advance(5.0)

@@ -1,4 +1,7 @@
-"""A flow on real Spark, watched and steered over HTTP while it runs, and started again."""
+"""A flow on real Spark, watched and steered over HTTP while it runs, and started again.
+
+One test for all of it: queries end with their test.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -57,9 +60,9 @@ class Watching:
             time.sleep(0.5)
 
 
-@pytest.fixture(scope="module")
-def watching(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watching]:
-    folder = Folder(root=tmp_path_factory.mktemp("watched"))
+@pytest.fixture
+def watching(spark: SparkSession, tmp_path: Path) -> Iterator[Watching]:
+    folder = Folder(root=tmp_path)
     door = opened_door(folder.root, "127.0.0.1:0", None, None)
     assert door is not None
     application = Application(FLOW, spark, folder)
@@ -71,7 +74,16 @@ def watching(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> I
             application.stop()
 
 
-def test_it_is_ready_when_every_query_has_finished_a_batch(watching: Watching) -> None:
+def test_a_running_flow_is_watched_steered_and_remembers(
+    watching: Watching, spark: SparkSession
+) -> None:
+    is_ready_when_every_query_has_finished_a_batch(watching)
+    shows_what_prometheus_is_told(watching)
+    is_set_obeyed_journalled_and_kept(watching, spark)
+    assert "<html" in watching.client.get("/").text
+
+
+def is_ready_when_every_query_has_finished_a_batch(watching: Watching) -> None:
     watching.until(lambda: watching.client.get("/readyz").status_code == 200)
     watching.until(lambda: watching.state["queries"][0]["totals"]["admitted"] > 10_000)
     [query] = watching.state["queries"]
@@ -81,7 +93,7 @@ def test_it_is_ready_when_every_query_has_finished_a_batch(watching: Watching) -
     assert watching.state["classes"][0]["pace"]["delay_s"] > 0.0
 
 
-def test_what_is_shown_adds_up_with_what_prometheus_is_told(watching: Watching) -> None:
+def shows_what_prometheus_is_told(watching: Watching) -> None:
     watching.until(lambda: "admitted" in watching.client.get("/metrics").text)
     lines = watching.client.get("/metrics").text.splitlines()
     [rows] = [x for x in lines if x.startswith("spillway_rows_total") and 'e="admitted"' in x]
@@ -92,9 +104,7 @@ def test_what_is_shown_adds_up_with_what_prometheus_is_told(watching: Watching) 
     assert sorted(rates)[len(rates) // 2] == pytest.approx(5000.0, rel=0.3)
 
 
-def test_a_target_is_set_obeyed_journalled_and_kept(
-    watching: Watching, spark: SparkSession
-) -> None:
+def is_set_obeyed_journalled_and_kept(watching: Watching, spark: SparkSession) -> None:
     [token] = load_tokens(watching.folder.root / "tokens")
     headers = {"Authorization": f"Bearer {token.secret}"}
     done = watching.client.post("/api/set", headers=headers, json={"gold.delay": "p95 4s"})
@@ -113,10 +123,3 @@ def test_a_target_is_set_obeyed_journalled_and_kept(
         assert str(again.target("gold")) == "p95 4s"
     finally:
         again.stop()
-
-
-def test_the_page_is_there(watching: Watching) -> None:
-    assert "<html" in watching.client.get("/").text
-    assert (watching.folder.root / "watch").read_text().strip() == str(
-        watching.client.base_url
-    ).rstrip("/")

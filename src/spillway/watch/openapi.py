@@ -51,6 +51,12 @@ _CHANGES: _Schema = {
     "additionalProperties": {"type": ["string", "number", "boolean", "object", "null"]},
     "example": {"gold.delay": "p99 1s", "bronze.shedding": "paused"},
 }
+_TARGETS: _Schema = {
+    "type": "object",
+    "minProperties": 1,
+    "additionalProperties": {"type": "string"},
+    "example": {"gold": "p99 1s"},
+}
 _INSTANCES: _Schema = {
     "type": "object",
     "required": ["query"],
@@ -141,6 +147,7 @@ def _curves() -> Mapping[str, _Schema]:
 def _changing() -> Mapping[str, _Schema]:
     by_name = {"type": "object", "additionalProperties": {"type": "array", "items": _ANYTHING}}
     return {
+        "/api/preview": {"post": _changes("What new targets would cost", _TARGETS)},
         "/api/set": {"post": _changes("Change settings", _CHANGES)},
         "/api/instances": {
             "get": _answers("Instances of templates, by query", by_name),

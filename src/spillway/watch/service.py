@@ -5,6 +5,7 @@ import json
 import mimetypes
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from dataclasses import asdict
 from hashlib import blake2b
 from pathlib import Path
 
@@ -40,7 +41,7 @@ class Service:
         self._snapshot: Snapshot | None = None
         self._encoded = b""
         self._next = asyncio.Event()
-        self._looking = asyncio.Lock()
+        self._looking, self._previewing = asyncio.Lock(), asyncio.Lock()
         self._curves: dict[Asked, asyncio.Future[bytes]] = {}  # of the last snapshot
         self._closing = False
         self._files = {path.name: _File(path) for path in sorted(PAGE.iterdir()) if path.is_file()}
@@ -56,6 +57,7 @@ class Service:
                 Route("/api/who", self._read(self._who)),
                 Route("/api/instances", self._read(self._instances), methods=["GET"]),
                 Route("/api/instances", self._public(self._set_instances), methods=["POST"]),
+                Route("/api/preview", self._public(self._preview), methods=["POST"]),
                 Route("/api/set", self._public(self._set), methods=["POST"]),
                 Route("/openapi.json", self._public(self._openapi)),
                 Route("/", self._public(self._page)),
@@ -187,6 +189,19 @@ class Service:
                 raise RefusedError(422, f"{key} cannot become a list: give one value")
         await self._changing(lambda: self._watched.change(changes, token.name))
         return JSONResponse({"set": changes, "by": token.name})
+
+    async def _preview(self, request: Request) -> Response:
+        """One at a time: it computes for seconds."""
+        self._guard.require_changer(request)
+        targets = await json_body(request)
+        if not all(isinstance(target, str) for target in targets.values()):
+            raise RefusedError(422, 'give targets by class, such as {"gold": "p99 1s"}')
+        try:
+            async with self._previewing:
+                found = await run_in_threadpool(self._watched.preview, targets)
+        except SpillwayError as error:
+            raise RefusedError(422, str(error)) from error
+        return JSONResponse(asdict(found))
 
     async def _instances(self, request: Request) -> Response:
         return JSONResponse(await run_in_threadpool(self._watched.instances))

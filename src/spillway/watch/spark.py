@@ -17,6 +17,7 @@ from spillway.templates.instance_store import InstanceStore
 from spillway.templates.instances import add_instances
 from spillway.watch.audits import LedgerAudit, audit_of, sum_of
 from spillway.watch.metrics import Metrics
+from spillway.watch.preview import Preview, previewed
 from spillway.watch.standing import ClassStanding, QueryStanding, Standing, snapshot_of
 from spillway.watch.story import RECENT_S, Story
 from spillway.watch.views import Flows, Override, Snapshot, StreamView
@@ -77,6 +78,12 @@ class SparkWatch:
 
     def change(self, changes: Mapping[str, object], by: str) -> None:
         self._application.change_all(changes, by)
+
+    def preview(self, targets: Mapping[str, str]) -> Preview:
+        for name in targets:
+            if name not in self._application.classes:
+                raise unknown_name("class", name, self._application.classes)
+        return previewed(self._application.folder.journal, self.story.started, targets)
 
     def change_instances(
         self, query: str, add: list[dict[str, Any]], remove: list[int], by: str

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from spillway.watch.preview import Preview
 from spillway.watch.story import Story
 from spillway.watch.views import Snapshot
 
@@ -20,6 +21,10 @@ class Watched(Protocol):
 
     def change(self, changes: Mapping[str, object], by: str) -> None:
         """All or nothing; SpillwayError says why not."""
+        ...
+
+    def preview(self, targets: Mapping[str, str]) -> Preview:
+        """What these targets, by class, would have meant in the last minutes; takes seconds."""
         ...
 
     def instances(self) -> Mapping[str, list[dict[str, Any]]]:

@@ -204,6 +204,21 @@ def test_elsewhere_than_on_loopback_looking_needs_a_token(watched: VirtualWatch)
         server.stop()
 
 
+def test_a_new_target_is_previewed_and_nothing_changes(
+    client: httpx.Client, watched: VirtualWatch
+) -> None:
+    watched.advance(70.0)  # into the burst
+    found = httpx.post(
+        f"{client.base_url}/api/preview", headers=ADA, json={"bronze": "2s"}, timeout=60.0
+    ).json()
+    assert found["shed_ratio_now"] == pytest.approx(found["recorded_shed_ratio"], abs=0.1)
+    assert found["shed_ratio"] > found["shed_ratio_now"]  # half the time for the same load
+    assert watched.settings.overrides == {}
+    assert client.post("/api/preview", json={"bronze": "2s"}).status_code == 401
+    for wrong in ({"golf": "2s"}, {"gold": "soon"}, {"gold": 2}):
+        assert client.post("/api/preview", headers=ADA, json=wrong).status_code == 422
+
+
 def test_who_says_what_a_token_may(client: httpx.Client) -> None:
     assert client.get("/api/who").json()["may_change"] is False
     assert client.get("/api/who", headers=ADA).json() == {

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from spillway.classes.control import ClassTerms
-from spillway.errors import SpillwayError
+from spillway.errors import SpillwayError, unknown_name
 from spillway.flow.flow import Flow
 from spillway.gate.options import GateOptions
 from spillway.hosts.spark.driver.settings import Settings
@@ -23,6 +23,7 @@ from spillway.journal.entries import Entry, Event
 from spillway.journal.files import FileJournal
 from spillway.model import Target
 from spillway.watch.metrics import Metrics
+from spillway.watch.preview import Preview, previewed
 from spillway.watch.standing import ClassStanding, QueryStanding, Standing, snapshot_of
 from spillway.watch.story import Story
 from spillway.watch.views import Audit, Flows, Override, Snapshot, StreamView
@@ -128,6 +129,12 @@ class VirtualWatch:
         for name in self.settings.classes:
             self.host.control.change(name, self.settings.terms(name))
         self.host.control.use(self.settings.policy)
+
+    def preview(self, targets: Mapping[str, str]) -> Preview:
+        for name in targets:
+            if name not in FLOW.classes:
+                raise unknown_name("class", name, FLOW.classes)
+        return previewed(self.folder / "journal.jsonl", self.story.started, targets)
 
     def instances(self) -> dict[str, list[dict[str, Any]]]:
         return {}
