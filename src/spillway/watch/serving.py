@@ -44,8 +44,18 @@ def opened_door(
         raise SpillwayError(f"--listen needs packages that are not installed: {INSTALL}")
     asked = None if listen is None else parse_address(listen)
     files = None if tls is None else _readable(tls)
-    known = load_tokens(tokens) if tokens is not None else own_tokens(root / "tokens")
+    known = load_tokens(tokens) if tokens is not None else _own(root, asked is None)
     return Door(listening=bound(asked), tokens=known, tls=files)
+
+
+def _own(root: Path, unasked: bool) -> tuple[Token, ...]:
+    """Where secrets cannot be kept and nobody asked for it, nobody can change anything."""
+    try:
+        return own_tokens(root / "tokens")
+    except (SpillwayError, OSError) as error:
+        if unasked:
+            return ()
+        raise SpillwayError(f"no tokens can be kept in {root} ({error}): give --tokens") from error
 
 
 @contextmanager

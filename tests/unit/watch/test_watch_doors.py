@@ -94,6 +94,18 @@ def test_off_listens_nowhere_and_leaves_no_token(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_where_secrets_cannot_be_kept_a_run_that_nobody_wants_to_steer_goes_on(
+    tmp_path: Path,
+) -> None:
+    written(tmp_path / "tokens", f"ada {SECRET}\n", mode=0o644)
+    door = opened_door(tmp_path, None, None, None)
+    assert door is not None
+    with door.listening[0]:
+        assert door.tokens == ()
+    with pytest.raises(SpillwayError, match="give --tokens"):
+        opened_door(tmp_path, "127.0.0.1:0", None, None)
+
+
 def test_certificates_that_are_none_are_refused(tmp_path: Path) -> None:
     file = written(tmp_path / "cert.pem", "nothing")
     with pytest.raises(SpillwayError, match="two PEM files"):

@@ -77,7 +77,7 @@ class Application:
         self.templates = {n: template_of(n, q) for n, q in flow.queries.items() if q.template}
         self._monitor: ProgressMonitor | None = None
         self._loop = threading.Thread(target=self._control, name="spillway-loop", daemon=True)
-        self._lock = threading.Lock()
+        self._lock, self._changing = threading.Lock(), threading.Lock()
         self._make_control()
         self.states = States(self.dispatcher.last_report, self.progress, self._counted_s)
         self.queries = Queries(
@@ -141,7 +141,7 @@ class Application:
 
     def change_all(self, changes: Changes, by: str) -> None:
         """Raises SpillwayError, with nothing changed, where one of them cannot be."""
-        with self._lock:
+        with self._changing:
             changed = self.settings.change(changes, by, self._clock.now_s())
             for name in {one.key.partition(".")[0] for one in changed} & set(self.classes):
                 self.dispatcher.change(partial(_put, name=name, terms=self.settings.terms(name)))

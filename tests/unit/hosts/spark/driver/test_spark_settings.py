@@ -1,14 +1,16 @@
 """What was set beside the flow file: all or nothing, kept, and cleared."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from spillway.coding import from_json, to_json
 from spillway.errors import SpillwayError
 from spillway.flow.flow import Flow
 from spillway.hosts.spark.driver.settings import Settings
-from spillway.model import LawChoice
+from spillway.model import LawChoice, Order, Target
 
 
 def flow(**classes: dict[str, Any]) -> Flow:
@@ -79,6 +81,13 @@ def test_a_load_manager_comes_with_its_parameters(path: Path, to: object) -> Non
     settings.change({"gold.manager": to}, "ada", 1.0)
     assert settings.terms("gold").law == LawChoice(name="ctrl", settings={"headroom": 0.8})
     assert settings.terms("bronze").law is None  # as its gates began
+
+
+def test_it_travels_to_the_gates(path: Path) -> None:
+    settings = Settings(flow(), path)
+    settings.change({"gold.manager": {"law": "ctrl", "headroom": 0.8}}, "ada", 1.0)
+    told = Order(target=Target(delay_s=1.0), law=settings.terms("gold").law, min_keep=0.3)
+    assert from_json(Order, json.loads(json.dumps(to_json(Order, told)))) == told
 
 
 def test_paused_shedding_is_a_share_of_one_and_keeps_the_own_one_for_later(path: Path) -> None:
