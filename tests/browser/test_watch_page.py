@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from virtual import VirtualWatch
+from virtual import SECRET, VirtualWatch
 
 from spillway.watch.listening import Address, bound
 from spillway.watch.server import WatchServer
 from spillway.watch.tokens import Token
 
-SECRET = "a-secret-of-ada-lovelace"
 SIZES = {"desk": (1440, 900), "phone": (390, 844)}
 
 

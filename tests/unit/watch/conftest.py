@@ -9,17 +9,10 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent))
 
-from virtual import VirtualWatch
+from virtual import TOKENS, VirtualWatch
 
 from spillway.watch.listening import Address, bound
 from spillway.watch.server import WatchServer
-from spillway.watch.tokens import Token
-
-SECRET, LOOKS = "a-secret-of-ada-lovelace", "another-secret-of-grafana"
-TOKENS = (
-    Token(name="ada", secret=SECRET),
-    Token(name="grafana", secret=LOOKS, may_change=False),
-)
 
 
 @pytest.fixture

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
-from virtual import VirtualWatch
+from virtual import LOOKS, SECRET, TOKENS, VirtualWatch
 
-from conftest import LOOKS, SECRET, TOKENS
 from spillway.journal.entries import Event
 from spillway.watch.guard import LARGEST_BODY
 from spillway.watch.listening import Address, bound
@@ -76,7 +75,7 @@ def test_history_is_down_sampled_and_loses_nothing(
     def offered(history: dict[str, Any]) -> float:
         columns = history["classes"]["bronze"]
         known = [rate for rate in columns["offered_per_s"] if rate is not None]
-        return sum(known) * float(columns["step_s"])
+        return float(sum(known) * columns["step_s"])
 
     assert len(coarse["classes"]["bronze"]["times_s"]) <= 11
     assert offered(coarse) == pytest.approx(offered(fine), rel=0.12)

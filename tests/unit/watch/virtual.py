@@ -26,8 +26,14 @@ from spillway.watch.metrics import Metrics
 from spillway.watch.preview import Preview, previewed
 from spillway.watch.standing import ClassStanding, QueryStanding, Standing, snapshot_of
 from spillway.watch.story import Story
+from spillway.watch.tokens import Token
 from spillway.watch.views import Audit, Flows, Override, Snapshot, StreamView
 
+SECRET, LOOKS = "a-secret-of-ada-lovelace", "another-secret-of-grafana"
+TOKENS = (
+    Token(name="ada", secret=SECRET),
+    Token(name="grafana", secret=LOOKS, may_change=False),
+)
 BEGAN_S = 1_750_000_000.0
 BURST_S = (60.0, 150.0)
 FLOW = Flow.model_validate(
