@@ -22,8 +22,20 @@ from spillway.model import parse_duration_s
 
 if TYPE_CHECKING:
     from spillway.hosts.spark.driver.application import Application
+    from spillway.hosts.spark.driver.gate_progress import GateProgress
 
 PartType = TypeVar("PartType", bound=parts.Part)
+
+
+def progress(query: Any) -> "tuple[GateProgress, ...]":
+    """What the gates of a query said in its last batch: one entry for each of its streams.
+
+    Takes a StreamingQuery, or what a StreamingQueryListener is given: an event, its progress, or
+    the progress as a dict or JSON. A query without our gates, or before its first batch, has none.
+    """
+    from spillway.hosts.spark.driver.gate_progress import gates_of
+
+    return gates_of(query)
 
 
 class Flow:

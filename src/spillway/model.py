@@ -2,8 +2,9 @@
 
 import math
 import re
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from spillway.errors import SpillwayError, shown
 
@@ -251,6 +252,14 @@ class Report:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class LawChoice:
+    """A load manager by name, with what its parameters were given."""
+
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Order:
     """What the driver tells a query: its target, its turn and its share of the machine."""
 
@@ -259,6 +268,8 @@ class Order:
     turn: float = 1.0  # batch-seconds per second that the query can use: one batch at a time
     spared: bool = False  # its class's load is within its share: it sheds nothing
     parallelism: int | None = None  # tasks of a batch on the cores that there are now
+    law: LawChoice | None = None  # None: the one that the gate began with
+    min_keep: float = 0.0  # of what a batch consumes; what the gate's own options say still holds
 
 
 ADMIT_ALL = KeepFraction(fraction=1.0)

@@ -15,6 +15,7 @@ LAYERS = (
         *("private", "lines", "logs", "sinks", "hosts", "flow", "templates", "estimates", "costs"),
         *("journal", "check"),
     },
+    {"watch"},
     {"api", "cli", "pictures", "testing"},
 )
 PURE_MAY_NOT_IMPORT = {"pyspark", "confluent_kafka", "socket", "subprocess", "threading", "time"}

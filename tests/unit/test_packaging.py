@@ -116,6 +116,13 @@ def test_the_version_is_told() -> None:
     assert re.fullmatch(r"spillway \S+\n", done.stdout)
 
 
+def test_the_wheel_brings_the_page_that_it_serves(tmp_path: Path) -> None:
+    page = SOURCE / "spillway" / "watch" / "page"
+    files = {file.relative_to(SOURCE).as_posix() for file in page.iterdir()}
+    assert len(files) > 5
+    assert files <= set(build(ROOT, "wheel", tmp_path))
+
+
 @pytest.mark.parametrize("folder", [ROOT, ROOT / "lab"], ids=["", "lab"])
 def test_an_editable_install_copies_nothing_that_could_hide_the_source(
     folder: Path, tmp_path: Path
@@ -139,6 +146,6 @@ def test_without_the_lab_its_commands_say_how_to_get_it(words: tuple[str, ...]) 
     assert "pip install spillway-lab" in line
 
 
-@pytest.mark.parametrize("package", ["spillway_lab", "matplotlib"])
+@pytest.mark.parametrize("package", ["spillway_lab", "matplotlib", "starlette", "uvicorn"])
 def test_the_product_starts_without_what_only_the_lab_and_pictures_need(package: str) -> None:
     assert without(package, "--help").returncode == 0

@@ -13,7 +13,7 @@ from spillway.classes.capacity import original_shares
 from spillway.classes.policies import make_policy
 from spillway.classes.turns import Turns
 from spillway.gate.delays import delay_s
-from spillway.model import Order, Report, Target
+from spillway.model import LawChoice, Order, Report, Target
 
 # The part of a target above which a class counts as late: a quantile leaves less room for a batch
 # that takes longer than usual. Below EARLY of that part, others get their slots back.
@@ -29,6 +29,8 @@ class ClassTerms:
     target: Target
     lend: float = 1.0  # the largest part of its share that it lends
     adapts: bool = True  # its load manager answers to the load
+    law: LawChoice | None = None  # another one than its gates began with
+    min_keep: float = 0.0  # 1: it sheds nothing
 
 
 class ClassControl:
@@ -109,6 +111,8 @@ class ClassControl:
             may_start=may_start,
             turn=self._turn.get(report.query, 1.0),
             spared=self._spared[report.class_name] and terms.adapts,
+            law=terms.law,
+            min_keep=terms.min_keep,
         )
 
     def leave(self, query: str) -> None:

@@ -13,9 +13,11 @@ from spillway.cli.lab import add_lab_commands
 from spillway.cli.ledger import ledger
 from spillway.cli.offsets import offsets
 from spillway.cli.replay import replay
+from spillway.cli.report import report
 from spillway.cli.run import run
 from spillway.cli.screen import console, print_error
 from spillway.cli.set import set_setting
+from spillway.cli.top import top
 from spillway.errors import SpillwayError
 
 app = typer.Typer(
@@ -29,6 +31,8 @@ app.command()(demo)
 app.command()(run)
 app.command()(check)
 app.command("set")(set_setting)
+app.command()(top)
+app.command()(report)
 app.add_typer(instances, name="instances")
 app.command()(ledger)
 app.command()(offsets)

@@ -4,7 +4,8 @@ import signal
 import sys
 import threading
 import time
-from contextlib import nullcontext, redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
@@ -16,6 +17,7 @@ from spillway.cli.screen import console, errors, print_json, print_table
 from spillway.cli.watch import LOOK_S, statistic_of, watched
 from spillway.model import parse_duration_s
 from spillway.report import Table
+from spillway.watch.serving import INSTALL, Door, is_installed, opened_door, served
 
 if TYPE_CHECKING:
     from spillway.flow.flow import Flow
@@ -34,6 +36,16 @@ def run(
         typer.Option(help="checkpoints, ledgers and journal; default .spillway/FLOW"),
     ] = None,
     master: Annotated[str | None, typer.Option(help="Spark master; wins over the flow")] = None,
+    listen: Annotated[
+        str | None,
+        typer.Option(help="HOST:PORT of page, API and metrics; off; default a port of loopback"),
+    ] = None,
+    tokens: Annotated[
+        Path | None, typer.Option(help="file of NAME SECRET [read]; default tokens in the folder")
+    ] = None,
+    tls: Annotated[
+        tuple[Path, Path] | None, typer.Option(help="PEM files: certificate, key")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the summary as JSON only")] = False,
 ) -> None:
     """Run a flow until Ctrl-C or --duration; every tuple is accounted for when it stops."""
@@ -42,7 +54,10 @@ def run(
     flow = load_flow(flow_file)
     seconds = None if duration is None else parse_duration_s(duration, "--duration")
     root = folder or Path(".spillway") / flow_file.stem
-    application = run_flow(flow, flow_file.stem, root, seconds, master=master, quiet=as_json)
+    door = opened_door(root, listen, tokens, tls)
+    application = run_flow(
+        flow, flow_file.stem, root, seconds, master=master, quiet=as_json, door=door
+    )
     summary = summarise(application)
     if as_json:
         print_json(summary)
@@ -58,6 +73,7 @@ def run_flow(
     *,
     master: str | None = None,
     quiet: bool = False,
+    door: Door | None = None,
 ) -> "Application":
     """Run a flow to its end and hand back what it measured."""
     if (root / "checkpoints").exists():
@@ -72,11 +88,24 @@ def run_flow(
     results = redirect_stdout(sys.stderr) if quiet else nullcontext()
     with results, opened(flow, name, root, master) as (application, output):
         errors.print(f"what Spark prints is in {_near(output.path)}", highlight=False)
-        with watched(application, output, quiet=quiet):
+        with _seen(application, name, door), watched(application, output, quiet=quiet):
             begin(application)
             _supervise(application, seconds)
         errors.print("stopping", highlight=False)
     return application
+
+
+@contextmanager
+def _seen(application: "Application", name: str, door: Door | None) -> Iterator[None]:
+    """Served to whoever comes in by the door."""
+    if door is None:
+        if not is_installed():
+            errors.print(f"no page and no metrics without a web server: {INSTALL}", highlight=False)
+        yield
+        return
+    with served(application, name, door) as url:
+        errors.print(f"watch it at {url}", highlight=False)
+        yield
 
 
 def _supervise(application: "Application", seconds: float | None) -> None:

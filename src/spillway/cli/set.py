@@ -12,26 +12,32 @@ from spillway.errors import SpillwayError, shown
 def set_setting(
     change: Annotated[str, typer.Argument(help="CLASS.SETTING=VALUE, for example gold.delay=1s")],
     folder: Annotated[Path, typer.Option(help="the folder of the running flow")],
+    clear: Annotated[
+        bool, typer.Option("--clear", help="CLASS.SETTING is as in the flow file again")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON only")] = False,
 ) -> None:
-    """Change priority, delay or lend of a class, or `control.policy`.
+    """Change delay, priority, lend, manager, min_keep or shedding of a class, or `control.policy`.
 
     Targets take effect at the query's next turn, shares at the next redistribution
-    (`control.cycle` periods).
+    (`control.cycle` periods). What was set stays set after a restart.
     """
     from spillway.hosts.spark.driver.channel import request_change
 
     key, equals, value = change.partition("=")
-    if not equals or not value:
-        raise SpillwayError(f"'{shown(change)}' is no change: write CLASS.SETTING=VALUE")
+    if clear == bool(equals) or (equals and not value):
+        raise SpillwayError(
+            f"'{shown(change)}' is no change: write CLASS.SETTING=VALUE, or CLASS.SETTING --clear"
+        )
     try:
         path = (folder / "channel").read_text()
     except (OSError, ValueError) as error:
         raise SpillwayError(
             f"no flow runs in {folder}: name the folder of `spillway run`"
         ) from error
-    request_change(path, key, value)
+    request_change(path, key, None if clear else value)
     if as_json:
-        print_json({key: value})
+        print_json({key: None if clear else value})
     else:
-        console.print(f"{key} is {value} now", highlight=False)
+        now = "as in the flow file again" if clear else f"{value} now"
+        console.print(f"{key} is {now}", highlight=False)

@@ -160,6 +160,12 @@ class ServiceClass(Part):
     lend: float = Field(
         1.0, ge=0.0, le=1.0, description="the largest part of its share that the class lends"
     )
+    min_keep: float = Field(
+        0.0, ge=0.0, le=1.0, description="its queries never drop below this fraction of a stream"
+    )
+    shedding: Literal["active", "paused"] = Field(
+        "active", description="paused: its queries drop nothing, and their delay gives way"
+    )
 
     @field_validator("manager", mode="before")
     @classmethod

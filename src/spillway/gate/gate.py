@@ -46,7 +46,8 @@ class Gate:
 
     def __init__(self, options: GateOptions, law: LoadManager | None = None) -> None:
         self.options = options
-        self._law = law or laws.make(options.manager, **options.law_parameters)
+        law = law or laws.make(options.manager, **options.law_parameters)
+        self._law = self._first_law = law
         self._settings = Settings(
             seed=options.seed,
             policy=options.policy,
@@ -107,7 +108,11 @@ class Gate:
     def obey(self, order: Order | None) -> None:
         """What the driver said last; None: it does not answer, or there is none."""
         self._alone = order is None and self.options.channel is not None
-        self._order = order or replace(self._order, may_start=True)
+        before, self._order = self._order, order or replace(self._order, may_start=True)
+        if self._order.law != before.law:
+            self._law = laws.chosen(self._order.law) or self._first_law
+            self._decision, self._entry = _NO_PERIOD_YET, EntryShare()
+            self._restraint.serve(adapts=self._law.adapts)
 
     # -- what it answers
 
@@ -279,7 +284,7 @@ class Gate:
             left_behind=self._left_behind,
             restrained=not restraint.must_go,
             most_tuples=restraint.catch_up.most_tuples if restraint.catch_up else None,
-            least_share=restraint.least_share,
+            least_share=max(restraint.least_share, self._order.min_keep),
             now_s=now_s,
         )
 

@@ -70,6 +70,10 @@ class Restraint:
         self._account = ShedAccount(options.max_shed) if options.max_shed else None
         self.least_share = 0.0  # of what waits, that must be kept whatever the delay
 
+    def serve(self, *, adapts: bool) -> None:
+        """Another law decides from now on."""
+        self._adapts = adapts
+
     def ended(self, batch: BatchRecord) -> None:
         self._evidence.ended(batch)
         self._since_probe += 1

@@ -17,6 +17,7 @@ from spillway.load.pid import Pid
 from spillway.load.pie import Pie
 from spillway.load.predictive import Predictive
 from spillway.load.seamless import Seamless
+from spillway.model import LawChoice
 from spillway.options import Option, parsed
 from spillway.ports import LoadManager
 
@@ -53,6 +54,10 @@ CAPABILITIES: Mapping[str, Capabilities] = MappingProxyType(
 def make(name: str, **settings: object) -> LoadManager:
     """A load manager by its lower-case key; unknown names and settings get one clear line."""
     return find(name)(**checked(name, settings))
+
+
+def chosen(choice: LawChoice | None) -> LoadManager | None:
+    return None if choice is None else make(choice.name, **choice.settings)
 
 
 def find(name: str) -> type[Law]:

@@ -64,6 +64,16 @@ class Folder:
         return self.root / "journal.jsonl"
 
     @property
+    def overrides(self) -> Path:
+        """What was set while it ran."""
+        return self.root / "overrides.json"
+
+    @property
+    def watch(self) -> Path:
+        """Holds the address at which the running flow can be watched."""
+        return self.root / "watch"
+
+    @property
     def spark_log(self) -> Path:
         """What Spark and its Python processes print."""
         return self.root / "spark.log"

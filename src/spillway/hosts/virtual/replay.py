@@ -25,6 +25,8 @@ _LONGEST_S = 366 * 86_400.0  # of a journal
 _LATEST_S = 1e11
 _MOST_TUPLES = 1 << 53
 _CORES = 2  # where a journal does not say
+_HINDSIGHT = 10  # decisions: what a batch took is known when those after it have been learned from
+LATE = 1.05  # of the target: it counts as held up to here
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +41,8 @@ class QueryReplay:
     recorded_delay_s: float | None
     kept_ratio: float
     delay_s: float | None
+    recorded_late_ratio: float = 0.0  # of the tuples: those of periods above the target
+    late_ratio: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,13 +152,14 @@ def _query(name: str, run: list[Decided], options: GateOptions, began_s: float) 
         times_s.append(max(starts_s + 1e-6, m.time_s - began_s))
         counts.append(counts[-1] + m.offered_tuples)
     known = [(m.time_s - began_s, m.prices) for m in measured if m.prices is not None]
+    learned = [prices for _, prices in known[_HINDSIGHT:]] or [known[-1][1]]
     return VirtualQuery(
         name=name,
         log=CurveLog(np.array(times_s), np.array(counts)),
         options=replace(
             options, target=measured[0].target, class_name=measured[0].class_name, query=name
         ),
-        cost=RecordedCost(times_s=[t for t, _ in known], prices=[p for _, p in known]),
+        cost=RecordedCost(times_s=[t for t, _ in known][: len(learned)], prices=learned),
     )
 
 
@@ -199,7 +204,16 @@ def _outcome(host: VirtualHost, name: str, run: list[Decided]) -> QueryReplay:
         recorded_delay_s=_delay_s(measured),
         kept_ratio=totals.admitted / max(1, totals.admitted + totals.shed),
         delay_s=_delay_s(again),
+        recorded_late_ratio=late_ratio(measured),
+        late_ratio=late_ratio(again),
     )
+
+
+def late_ratio(measured: list[Measurement]) -> float:
+    """The part of the tuples that completed in periods whose delay was above the target."""
+    known = [m for m in measured if m.delay_s is not None]
+    late = sum(m.completed_tuples for m in known if (m.delay_s or 0.0) > LATE * m.target.delay_s)
+    return late / max(1, sum(m.completed_tuples for m in known))
 
 
 def _delay_s(measured: list[Measurement]) -> float | None:

@@ -5,19 +5,18 @@ Everything that must survive a crash lives in one folder: checkpoints, ledgers a
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
+from typing import Protocol
 
-from pydantic import ValidationError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spillway.classes.control import ClassControl, ClassTerms
-from spillway.classes.policies import POLICIES
 from spillway.classes.turns import batches_in_flight
 from spillway.clock import Clock, WallClock
-from spillway.errors import SpillwayError, shown, unknown_name
 from spillway.estimates.flow import answer_sql, check_answers
 from spillway.flow.derived import ARRIVAL, expanded
 from spillway.flow.flow import Flow, ServiceClass
@@ -33,12 +32,13 @@ from spillway.hosts.spark.driver.progress import (
     delivered,
 )
 from spillway.hosts.spark.driver.queries import Queries
+from spillway.hosts.spark.driver.settings import POLICY, Changes, Settings
 from spillway.hosts.spark.driver.states import States
 from spillway.hosts.spark.driver.supervision import LossWatch
 from spillway.hosts.spark.files import Folder
 from spillway.hosts.spark.worker.instances import fused_frame
+from spillway.journal.entries import Entry, Event
 from spillway.journal.files import FileJournal
-from spillway.load import laws
 from spillway.model import Decided, Target, parse_duration_s
 from spillway.private import write_private
 from spillway.sinks import catalog as sinks
@@ -47,8 +47,15 @@ from spillway.templates.instances import open_store, template_of
 
 STOP_WAIT_S = 10.0  # for batches in flight; a longer one is cut short, and run again
 Read = Callable[[str, str], DataFrame]  # of a query, a stream
-CHANGEABLE = ("priority", "delay", "lend")
 BATCHES_KEPT = 20_000  # for the screen and the summary: hours, at one batch a second
+
+
+class Listener(Protocol):
+    """Told of everything as it happens, by whoever lets it happen: it must not take long."""
+
+    def entry(self, entry: Entry) -> None: ...
+
+    def batch(self, progress: BatchProgress, found: Sequence[DeliveredBatch]) -> None: ...
 
 
 class Application:
@@ -63,13 +70,15 @@ class Application:
         self.batches: deque[DeliveredBatch] = deque(maxlen=BATCHES_KEPT)
         self.progress: dict[str, BatchProgress] = {}
         self.journal = FileJournal(folder.journal)
+        self.listeners: list[Listener] = []
+        self.looked_s: float | None = None  # when the loop last looked at the classes
         self.spark = spark
         self._clock = clock or WallClock()
         self._streams = {n: streams_of(n, q.text, flow) for n, q in flow.queries.items()}
         self.templates = {n: template_of(n, q) for n, q in flow.queries.items() if q.template}
         self._monitor: ProgressMonitor | None = None
         self._loop = threading.Thread(target=self._control, name="spillway-loop", daemon=True)
-        self._lock = threading.Lock()
+        self._lock, self._changing = threading.Lock(), threading.Lock()
         self._make_control()
         self.states = States(self.dispatcher.last_report, self.progress, self._counted_s)
         self.queries = Queries(
@@ -82,64 +91,74 @@ class Application:
         self.conditions = self._conditions.now
 
     def _make_control(self) -> None:
-        self.classes = dict(self.flow.classes)
+        self.settings = Settings(self.flow, self.folder.overrides)
         self._cores = cores = max(1, self.spark.sparkContext.defaultParallelism)
         control = ClassControl(
-            {name: _terms(c) for name, c in self.classes.items()},
-            self.flow.control.policy,
+            {name: self.settings.terms(name) for name in self.classes},
+            self.settings.policy,
             slots=batches_in_flight(cores, [c.priority for c in self.classes.values()]),
             machine=float(cores),
             cycle_periods=self.flow.control.cycle,
             now_s=self._clock.now_s(),
         )
         self.dispatcher = Dispatcher(control, self._clock, self._record)
-        self._channel = ChannelServer(self.dispatcher.answer, self.dispatcher.leave, self.change)
+        self._channel = ChannelServer(
+            self.dispatcher.answer,
+            self.dispatcher.leave,
+            lambda key, to: self.change(key, to, by="spillway set"),
+        )
         path = str(self._channel.path)
         self.gates = Gates(self.flow, self.spark, self.folder, self._streams, path)
 
     def _record(self, decided: Decided) -> None:
         self.states.reasons[decided.measurement.query] = decided.decision.reason
         self.journal.record(decided.measurement, decided.decision)
+        self._tell(decided)
 
     def event(self, event: str, **values: object) -> None:
-        self.journal.event(self._clock.now_s(), event, **values)
+        now_s = self._clock.now_s()
+        self.journal.event(now_s, event, **values)
+        self._tell(Event(time_s=now_s, kind=event, fields=values))
+
+    def _tell(self, entry: Entry) -> None:
+        for listener in self.listeners:
+            listener.entry(entry)
 
     def target(self, class_name: str) -> Target:
         """In force now."""
         return self.dispatcher.control.classes[class_name].target
 
-    def change(self, key: str, to: str) -> None:
-        """Change a class's priority, delay or lend while it runs: ("gold.delay", "1s").
+    @property
+    def classes(self) -> Mapping[str, ServiceClass]:
+        """As they are now."""
+        return self.settings.classes
 
-        The policy of the class scheduler is ("control.policy", "absolute").
+    def change(self, key: str, to: object, by: str = "the program") -> None:
+        """Change a setting while it runs: ("gold.delay", "1s"), ("control.policy", "absolute").
+
+        None makes it what the flow file says.
         """
-        if key == "control.policy":
-            if to not in POLICIES:
-                raise unknown_name("redistribution policy", to, POLICIES)
-            self.dispatcher.change(lambda control: control.use(to))
-        else:
-            self._change_class(key, to)
-        self.event("changed", key=key, to=to)
+        self.change_all({key: to}, by)
 
-    def _change_class(self, key: str, to: str) -> None:
-        name, _, setting = key.partition(".")
-        if name not in self.classes:
-            raise unknown_name("class", name, self.classes)
-        if setting not in CHANGEABLE:
-            raise unknown_name("setting", setting, CHANGEABLE)
-        try:
-            changed = ServiceClass.model_validate({**self.classes[name].model_dump(), setting: to})
-        except ValidationError as error:
-            said = "; ".join(one["msg"].removeprefix("Value error, ") for one in error.errors())
-            raise SpillwayError(f"{key} cannot become '{shown(to)}': {said}") from None
-        self.classes[name] = changed
-        self.dispatcher.change(lambda control: control.change(name, _terms(changed)))
+    def change_all(self, changes: Changes, by: str) -> None:
+        """Raises SpillwayError, with nothing changed, where one of them cannot be."""
+        with self._changing:
+            changed = self.settings.change(changes, by, self._clock.now_s())
+            for name in {one.key.partition(".")[0] for one in changed} & set(self.classes):
+                self.dispatcher.change(partial(_put, name=name, terms=self.settings.terms(name)))
+            if any(one.key == POLICY for one in changed):
+                self.dispatcher.change(lambda control: control.use(self.settings.policy))
+        for one in changed:
+            kind = "cleared" if one.cleared else "changed"
+            self.event(kind, key=one.key, to=one.to, was=one.was, by=by)
 
     def start(self) -> None:
         """Start every query; the first one that cannot start stops the others."""
         self._monitor = ProgressMonitor(self.spark, self._on_progress)
         write_private(self.folder.channel, str(self._channel.path))
         self._loop.start()
+        for key, why in self.settings.ignored.items():
+            self.event("ignored", key=key, why=why)
         self.event(
             "started",
             queries=list(self.flow.queries),
@@ -229,6 +248,8 @@ class Application:
             self.batches += found
         for batch in found:
             self.states.reasons[progress.query] = batch.reason
+        for listener in self.listeners:
+            listener.batch(progress, found)
 
     def _delivered(self) -> list[DeliveredBatch]:
         with self._lock:
@@ -254,6 +275,7 @@ class Application:
         self._conditions.look(seen, self._delivered())
         for name, new in decided.items():
             self.event("quota", class_name=name, **asdict(new))
+        self.looked_s = self._clock.now_s()
 
     def _follow_cores(self) -> None:
         """Executors come and go: slots, quotas and tasks follow the cores that there are."""
@@ -266,11 +288,5 @@ class Application:
             self.event("cores", cores=cores)
 
 
-def _terms(service_class: ServiceClass) -> ClassTerms:
-    law, _ = service_class.law
-    return ClassTerms(
-        priority=service_class.priority,
-        target=Target.parse(service_class.delay),
-        lend=service_class.lend,
-        adapts=laws.find(law).adapts,
-    )
+def _put(control: ClassControl, name: str, terms: ClassTerms) -> None:
+    control.change(name, terms)

@@ -22,10 +22,10 @@ _LONGEST_LINE_BYTES = 1 << 24
 
 Answer = Callable[[Report], Order]
 Leave = Callable[[str], None]
-Change = Callable[[str, str], None]  # key and value, for example ("gold.delay", "1s")
+Change = Callable[[str, str | None], None]  # ("gold.delay", "1s"); None: as in the flow file
 
 
-def _refuse(key: str, value: str) -> None:
+def _refuse(key: str, value: str | None) -> None:
     raise SpillwayError(f"{key} cannot be changed here")
 
 
@@ -97,8 +97,8 @@ class ChannelServer:
                 self._leave(query)
 
     def _changed(self, key: Any, to: Any) -> dict[str, Any]:
-        if not isinstance(key, str) or not isinstance(to, str):
-            return {"error": "a change has a text as key and a text as value"}
+        if not isinstance(key, str) or not isinstance(to, str | None):
+            return {"error": "a change has a text as key, and a text or nothing as value"}
         try:
             self._change(key, to)
         except SpillwayError as error:
@@ -106,7 +106,7 @@ class ChannelServer:
         return {"done": True}
 
 
-def request_change(path: str, key: str, to: str) -> None:
+def request_change(path: str, key: str, to: str | None) -> None:
     """Ask a running flow to change a setting; raises SpillwayError when it refuses or is gone."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:

@@ -1,0 +1,81 @@
+"""A running flow, asked over HTTP: by its folder or its address. Standard library only."""
+
+import json
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from spillway.errors import SpillwayError
+from spillway.watch.tokens import load_tokens
+from spillway.watch.views import Snapshot
+
+_WAIT_S = 5.0
+_snapshots = TypeAdapter(Snapshot)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """Where it answers, and the secret that is shown there."""
+
+    url: str
+    secret: str | None = None
+
+    def state(self) -> Snapshot:
+        try:
+            return _snapshots.validate_json(self._get("api/state"))
+        except ValidationError as error:
+            raise SpillwayError(
+                f"{self.url} does not answer as this release does: use the release of its flow"
+            ) from error
+
+    def decisions(self, limit: int) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self._get(f"api/decisions?limit={limit}"))
+        return found
+
+    def _get(self, path: str) -> bytes:
+        headers = {} if self.secret is None else {"Authorization": f"Bearer {self.secret}"}
+        request = urllib.request.Request(f"{self.url}/{path}", headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=_WAIT_S) as answer:
+                body: bytes = answer.read()
+                return body
+        except urllib.error.HTTPError as error:
+            hint = ": give --token FILE" if error.code == 401 else ""
+            raise SpillwayError(f"{self.url} refuses with {error.code}{hint}") from error
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "reason", error)
+            raise SpillwayError(f"{self.url} does not answer ({reason}): is it running?") from error
+
+
+def running_at(place: str, token: Path | None) -> Running:
+    """`place` is an address, or the folder of a flow that is watched."""
+    if place.startswith(("http://", "https://")):
+        return Running(url=place.rstrip("/"), secret=_secret(token))
+    folder = _watched_in(Path(place))
+    try:
+        url = (folder / "watch").read_text().strip()
+    except OSError as error:
+        raise SpillwayError(
+            f"no flow that can be watched runs in {folder}: name the folder of `spillway run`, or"
+            " its address (http://...)"
+        ) from error
+    own = folder / "tokens"
+    return Running(url=url, secret=_secret(token or (own if own.exists() else None)))
+
+
+def _watched_in(folder: Path) -> Path:
+    """The folder itself, or the only one in it that is a running flow's."""
+    inside = sorted(file.parent for file in folder.glob("*/watch"))
+    if (folder / "watch").exists() or not inside:
+        return folder
+    if len(inside) > 1:
+        raise SpillwayError(f"several flows run in {folder}: name {' or '.join(map(str, inside))}")
+    return inside[0]
+
+
+def _secret(path: Path | None) -> str | None:
+    return None if path is None else load_tokens(path)[0].secret

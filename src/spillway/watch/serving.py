@@ -1,0 +1,89 @@
+"""`spillway run` is watched: from before Spark starts until its end."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spillway.errors import SpillwayError
+from spillway.watch.listening import NOWHERE, Address, Tls, bound, parse_address
+from spillway.watch.tokens import Token, load_tokens, own_tokens
+
+if TYPE_CHECKING:
+    from spillway.hosts.spark.driver.application import Application
+
+INSTALL = "pip install 'spillway-spark[watch]'"
+_NEEDED = ("starlette", "uvicorn", "prometheus_client")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Door:
+    """An address that is held, and who may come in."""
+
+    listening: tuple[socket.socket, Address]
+    tokens: tuple[Token, ...]
+    tls: Tls | None = None
+
+
+def is_installed() -> bool:
+    return all(find_spec(name) is not None for name in _NEEDED)
+
+
+def opened_door(
+    root: Path, listen: str | None, tokens: Path | None, tls: tuple[Path, Path] | None
+) -> Door | None:
+    """Before Spark starts: what is wrong is said at once. None: nobody watches."""
+    if listen == NOWHERE:
+        return None
+    if not is_installed():
+        if listen is None and tokens is None and tls is None:
+            return None
+        raise SpillwayError(f"--listen needs packages that are not installed: {INSTALL}")
+    asked = None if listen is None else parse_address(listen)
+    files = None if tls is None else _readable(tls)
+    known = load_tokens(tokens) if tokens is not None else _own(root, asked is None)
+    return Door(listening=bound(asked), tokens=known, tls=files)
+
+
+def _own(root: Path, unasked: bool) -> tuple[Token, ...]:
+    """Where secrets cannot be kept and nobody asked for it, nobody can change anything."""
+    try:
+        return own_tokens(root / "tokens")
+    except (SpillwayError, OSError) as error:
+        if unasked:
+            return ()
+        raise SpillwayError(f"no tokens can be kept in {root} ({error}): give --tokens") from error
+
+
+@contextmanager
+def served(application: "Application", name: str, door: Door) -> Iterator[str]:
+    """Its address; also in the flow's folder, where other commands find it."""
+    from spillway.watch.server import WatchServer
+    from spillway.watch.spark import SparkWatch
+
+    watch = SparkWatch(application, name)
+    server = WatchServer(watch, door.listening, door.tokens, door.tls)
+    server.start()
+    application.folder.watch.write_text(f"{server.url}\n")
+    try:
+        yield server.url
+    finally:
+        application.folder.watch.unlink(missing_ok=True)
+        server.stop()
+
+
+def _readable(files: tuple[Path, Path]) -> Tls:
+    import ssl
+
+    certificate, key = files
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError) as error:
+        raise SpillwayError(
+            f"--tls is '{certificate}' '{key}', which is no certificate with its key ({error}):"
+            " give two PEM files"
+        ) from error
+    return Tls(certificate=certificate, key=key)
