@@ -255,6 +255,7 @@ class Order:
     turn: float = 1.0  # batch-seconds per second that the query can use: one batch at a time
     spared: bool = False  # its class's load is within its share: it sheds nothing
     parallelism: int | None = None  # tasks of a batch on the cores that there are now
+    plan_until_s: float | None = None  # the host's monotonic clock; None: for ever
 
 
 ADMIT_ALL = KeepFraction(fraction=1.0)

@@ -5,6 +5,7 @@ import sys
 import typer
 
 from spillway.cli.check import check
+from spillway.cli.cluster import cluster, node, query
 from spillway.cli.demo import demo
 from spillway.cli.instances import instances
 from spillway.cli.lab import add_lab_commands
@@ -27,6 +28,9 @@ app.command()(demo)
 app.command()(run)
 app.command()(check)
 app.command("set")(set_setting)
+app.add_typer(cluster, name="cluster")
+app.add_typer(query, name="query")
+app.command()(node)
 app.add_typer(instances, name="instances")
 app.command()(ledger)
 app.command()(offsets)
@@ -47,3 +51,7 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -9,18 +9,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from pydantic import ValidationError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spillway.classes.control import ClassControl, ClassTerms
+from spillway.classes.control import ClassControl
 from spillway.classes.policies import POLICIES
 from spillway.classes.turns import batches_in_flight
 from spillway.clock import Clock, WallClock
-from spillway.errors import SpillwayError, unknown_name
+from spillway.errors import unknown_name
 from spillway.estimates.flow import answer_sql, check_answers
 from spillway.flow.derived import ARRIVAL, expanded
-from spillway.flow.flow import Flow, ServiceClass
+from spillway.flow.flow import Flow, Query
 from spillway.flow.sql import streams_of
 from spillway.hosts.spark.driver.channel import ChannelServer
 from spillway.hosts.spark.driver.conditions import Conditions
@@ -35,10 +34,10 @@ from spillway.hosts.spark.driver.progress import (
 from spillway.hosts.spark.driver.queries import Queries
 from spillway.hosts.spark.driver.states import States
 from spillway.hosts.spark.driver.supervision import LossWatch
+from spillway.hosts.spark.driver.terms import changed_class, terms_of
 from spillway.hosts.spark.files import Folder
 from spillway.hosts.spark.worker.instances import fused_frame
 from spillway.journal.files import FileJournal
-from spillway.load import laws
 from spillway.model import Decided, Target, parse_duration_s
 from spillway.sinks import catalog as sinks
 from spillway.templates.instance_store import InstanceStore
@@ -46,7 +45,6 @@ from spillway.templates.instances import open_store, template_of
 
 STOP_WAIT_S = 10.0  # for batches in flight; a longer one is cut short, and run again
 Read = Callable[[str, str], DataFrame]  # of a query, a stream
-CHANGEABLE = ("priority", "delay", "lend")
 BATCHES_KEPT = 20_000  # for the screen and the summary: hours, at one batch a second
 
 
@@ -84,7 +82,7 @@ class Application:
         self.classes = dict(self.flow.classes)
         self._cores = cores = max(1, self.spark.sparkContext.defaultParallelism)
         control = ClassControl(
-            {name: _terms(c) for name, c in self.classes.items()},
+            {name: terms_of(c) for name, c in self.classes.items()},
             self.flow.control.policy,
             slots=batches_in_flight(cores, [c.priority for c in self.classes.values()]),
             machine=float(cores),
@@ -117,22 +115,10 @@ class Application:
                 raise unknown_name("redistribution policy", to, POLICIES)
             self.dispatcher.change(lambda control: control.use(to))
         else:
-            self._change_class(key, to)
+            name, changed = changed_class(key, to, self.classes)
+            self.classes[name] = changed
+            self.dispatcher.change(lambda control: control.change(name, terms_of(changed)))
         self.event("changed", key=key, to=to)
-
-    def _change_class(self, key: str, to: str) -> None:
-        name, _, setting = key.partition(".")
-        if name not in self.classes:
-            raise unknown_name("class", name, self.classes)
-        if setting not in CHANGEABLE:
-            raise unknown_name("setting", setting, CHANGEABLE)
-        try:
-            changed = ServiceClass.model_validate({**self.classes[name].model_dump(), setting: to})
-        except ValidationError as error:
-            problem = error.errors()[0]["msg"].removeprefix("Value error, ")
-            raise SpillwayError(f"{key} cannot become '{to}': {problem}") from error
-        self.classes[name] = changed
-        self.dispatcher.change(lambda control: control.change(name, _terms(changed)))
 
     def start(self) -> None:
         """Start every query; the first one that cannot start stops the others."""
@@ -166,6 +152,36 @@ class Application:
         self._channel.close()
         self.folder.channel.unlink(missing_ok=True)
         self.event("stopped")
+
+    def add(self, name: str, query: Query) -> None:
+        """Start one more query while the others run."""
+        queries = {**self.flow.queries, name: query}
+        flow = self.flow.model_copy(update={"queries": queries})
+        self._streams[name] = streams_of(name, query.text, flow)
+        self._use(flow)
+        try:
+            self.queries.add(name)
+        except Exception:
+            self.remove(name)
+            raise
+
+    def remove(self, name: str, wait_s: float = 0.0) -> None:
+        """Stop one for good; a batch under way may end within `wait_s`, if it does."""
+        self.dispatcher.finish(name, wait_s)
+        self.queries.remove(name)
+        self.dispatcher.left(name)
+        self._use(
+            self.flow.model_copy(
+                update={"queries": {n: q for n, q in self.flow.queries.items() if n != name}}
+            )
+        )
+        self._streams.pop(name, None)
+        self.progress.pop(name, None)
+
+    def _use(self, flow: Flow) -> None:
+        self.flow = flow
+        self.gates.use(flow)
+        self._conditions.use(flow)
 
     def supervise(self) -> None:
         """Restart queries that ended by themselves."""
@@ -263,13 +279,3 @@ class Application:
             self.dispatcher.change(lambda control: control.resize(slots, float(cores)))
             self.dispatcher.parallelism = self.gates.tasks_of_a_batch()
             self.event("cores", cores=cores)
-
-
-def _terms(service_class: ServiceClass) -> ClassTerms:
-    law, _ = service_class.law
-    return ClassTerms(
-        priority=service_class.priority,
-        target=Target.parse(service_class.delay),
-        lend=service_class.lend,
-        adapts=laws.find(law).adapts,
-    )

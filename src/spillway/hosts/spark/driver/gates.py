@@ -29,7 +29,12 @@ class Gates:
     ) -> None:
         self._flow, self._spark, self._folder = flow, spark, folder
         self._streams, self._channel = streams, channel
+        self.leased = False  # the queries may be taken over by others
         self.schemas: dict[str, str] = {}  # of what the queries write into folders, by query
+
+    def use(self, flow: Flow) -> None:
+        """Queries have come or gone."""
+        self._flow = flow
 
     def read(self, name: str, stream_name: str) -> DataFrame:
         """A query's view of one of its streams."""
@@ -70,6 +75,8 @@ class Gates:
         }
         options |= {f"manager.{key}": _text(value) for key, value in settings.items()}
         options |= answer_options(query, stream)
+        if self.leased:
+            options["leased"] = "true"
         if query.template is not None:
             options["instances"] = str(folder.instances(name))
         if stream.event_time is not None:
