@@ -51,9 +51,7 @@ def _say(text: str) -> None:
 @cluster.command()
 def run(
     file: File,
-    advise: Annotated[
-        bool, typer.Option(help="decide and journal, move and start nothing")
-    ] = False,
+    advise: Annotated[bool, typer.Option(help="decide and journal, carry out nothing")] = False,
 ) -> None:
     """Coordinate a cluster. A second one stands by; Ctrl-C on the leader stops the cluster."""
     from spillway.hosts.cluster.coordinating import Coordinating
