@@ -30,7 +30,7 @@ from spillway.hosts.cluster.requests import answered
 from spillway.hosts.cluster.roster import Roster
 
 _NOWHERE = {"state": "waits", "node": None, "life": None, "to": None, "held_back": True}
-START_S = 90.0  # a node that was asked for and is not heard of by then is not coming
+START_S = 180.0  # a node that was asked for and is not heard of by then is not coming
 
 
 @dataclass(frozen=True, kw_only=True)
