@@ -25,6 +25,7 @@ from spillway.hosts.cluster.node_view import views
 from spillway.hosts.cluster.records import Record
 from spillway.hosts.spark.driver.application import Application
 from spillway.hosts.spark.driver.terms import CHANGEABLE
+from spillway.sinks.fence import Fence
 
 BEATS = 5  # in a lease
 LAST_BATCH_S = 3.0  # that a query which leaves may take for the batch it is in
@@ -149,6 +150,7 @@ class Node:
     def serve(self, application: Application, folder: NodeFolder, stop: threading.Event) -> None:
         """Until it is told to end, by the leader or by `stop`; raises what ended it otherwise."""
         application.gates.leased = True
+        application.fence_of = self._fence
         application.dispatcher.plan_until_s = self._lease.life.until_s
         self._application, self._folder, self._state = application, folder, "running"
         try:
@@ -217,6 +219,12 @@ class Node:
             self._application.add(name, _query_of(duty))
         except SpillwayError as error:
             self._give_up(name, str(error))
+
+    def _fence(self, name: str) -> Fence:
+        assert self._folder is not None
+        given = self._folder.given[name]
+        owner = f"{self._cluster}/{name}"
+        return Fence(owner=owner, generation=given.generation, epoch=given.epoch)
 
     def _stop(self, name: str, wait_s: float) -> None:
         assert self._application is not None

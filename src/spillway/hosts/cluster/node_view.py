@@ -2,7 +2,9 @@
 
 A query is one operator here. What it wants of the node is batch time per second: each tuple's cost,
 and the fixed price of as few batches as its target allows. That comes from what its gate has
-learned, not from the processor: a query that waits for something else fills a node as well.
+learned, not from the processor: a query that waits for something else fills a node as well. A
+node's capacity is therefore the number of batches that it runs side by side; where these share
+cores, each takes longer, and what they want grows by that.
 """
 
 from collections.abc import Sequence
@@ -35,7 +37,8 @@ def views(
     name: str, cores: int, state: NodeState, application: Application | None, now_s: float
 ) -> tuple[HostView, tuple[QueryView, ...]]:
     """The node and its queries; `now_s` is wall time."""
-    capacity = Resources(cpu_cores=float(cores), memory_mb=_PLENTY_MB, network_mb_per_s=_PLENTY_MB)
+    slots = max(1, cores if application is None else application.dispatcher.control.turns.slots)
+    capacity = Resources(cpu_cores=float(slots), memory_mb=_PLENTY_MB, network_mb_per_s=_PLENTY_MB)
     if application is None:
         return HostView(name=name, capacity=capacity, state=_STATES[state]), ()
     look = _Look(application, now_s)
@@ -43,7 +46,7 @@ def views(
         name=name,
         capacity=capacity,
         operators=tuple(look.operator(query) for query in look.queries),
-        classes=tuple(look.of_class(class_name, cores) for class_name in application.classes),
+        classes=tuple(look.of_class(class_name, slots) for class_name in application.classes),
         state=_STATES[state],
     )
     return host, tuple(look.query(query) for query in look.queries)
@@ -96,7 +99,7 @@ class _Look:
             delay_s=_mean_delay_s(self._recent[query]),
         )
 
-    def of_class(self, name: str, cores: int) -> ClassView:
+    def of_class(self, name: str, slots: int) -> ClassView:
         application = self._application
         own = [query for query, given in self.queries.items() if given.class_name == name]
         batches = [batch for query in own for batch in self._recent[query]]
@@ -105,7 +108,7 @@ class _Look:
             name=name,
             priority=application.classes[name].priority,
             quota=application.dispatcher.control.turns.quotas.get(name, 0.0),
-            load=sum(self._cores(query) for query in own) / cores,
+            load=sum(self._cores(query) for query in own) / slots,
             shed_tuples_per_s=(offered - kept) / _RECENT_S,
             delay_s=_mean_delay_s(batches),
             target_delay_s=application.target(name).delay_s,

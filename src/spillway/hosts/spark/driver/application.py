@@ -40,6 +40,7 @@ from spillway.hosts.spark.worker.instances import fused_frame
 from spillway.journal.files import FileJournal
 from spillway.model import Decided, Target, parse_duration_s
 from spillway.sinks import catalog as sinks
+from spillway.sinks.fence import Fence
 from spillway.templates.instance_store import InstanceStore
 from spillway.templates.instances import open_store, template_of
 
@@ -67,6 +68,7 @@ class Application:
         self._monitor: ProgressMonitor | None = None
         self._loop = threading.Thread(target=self._control, name="spillway-loop", daemon=True)
         self._lock = threading.Lock()
+        self.fence_of: Callable[[str], Fence | None] = lambda query: None
         self._make_control()
         self.states = States(self.dispatcher.last_report, self.progress, self._counted_s)
         self.queries = Queries(
@@ -217,7 +219,8 @@ class Application:
     def _start_query(self, name: str) -> StreamingQuery:
         query, frame = self.flow.queries[name], self.result(name)
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.class_name)
-        return sinks.start(frame, name, query, str(self.folder.checkpoint(name)))
+        checkpoint = str(self.folder.checkpoint(name))
+        return sinks.start(frame, name, query, checkpoint, self.fence_of(name))
 
     def _open_instances(self, name: str) -> InstanceStore | None:
         if name not in self.templates:
