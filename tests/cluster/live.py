@@ -53,9 +53,9 @@ spark:
 class Live:
     """One cluster; everything that it started is gone when it is closed."""
 
-    def __init__(self, root: Path, control: str = "{type: folder}") -> None:
+    def __init__(self, root: Path, control: str = "{type: folder}", flow: str = FLOW) -> None:
         self.root, self.file = root, root / "live.yaml"
-        self.file.write_text(FLOW.format(root=root, control=control, lease=LEASE_S))
+        self.file.write_text(flow.format(root=root, control=control, lease=LEASE_S))
         self._coordinators: list[subprocess.Popen[bytes]] = []
 
     def coordinator(self) -> subprocess.Popen[bytes]:
