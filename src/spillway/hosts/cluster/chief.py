@@ -70,7 +70,8 @@ class Chief:
                 draft.put(QUERY + name, Assignment, Assignment(query=body, held_back=True))
         known = {} if draft.flow is None else draft.flow.flow.get("classes", {})
         flow = {**self._given.flow, "classes": {**self._given.flow["classes"], **known}}
-        draft.put(FLOW, FlowGiven, replace(self._given, flow=flow))
+        ends = draft.flow is not None and draft.flow.ends  # what was begun is brought to its end
+        draft.put(FLOW, FlowGiven, replace(self._given, flow=flow, ends=ends))
 
     def decide(
         self,
@@ -148,15 +149,15 @@ class Chief:
     def _move_on(self, draft: Draft, now: Standing) -> None:
         """Every query to its next record, the highest class first."""
         place = Placing(now, draft.orders, draft.queries, self._cores, self._cluster.fewest)
-        queries = sorted(draft.queries.items(), key=lambda q: (-self._priority(q[1]), q[0]))
-        for name, given in queries:
-            order = draft.orders.get(given.node or "")
+        known, orders = draft.queries, draft.orders
+        for name, given in sorted(known.items(), key=lambda q: (-self._priority(q[1]), q[0])):
+            order = orders.get(given.node or "")
             if order is not None and order.state != "runs" and given.state == "runs":
                 to = given.to or place(name, given)
                 given = replace(given, to=to, reason=order.reason or f"{given.node} is drained")
             position = draft.position(QUERY + name)
             new = following(name, given, position, now, place)
-            if new is not None and new != draft.queries[name]:
+            if new is not None and new != known[name]:
                 draft.put(QUERY + name, Assignment, new)
                 self._note_query(name, given, new)
 

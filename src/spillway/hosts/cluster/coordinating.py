@@ -127,6 +127,8 @@ class Coordinating:
             if node in orders.launch and record.key.startswith(NODE):
                 self._start(node)
         for note in orders.notes:
+            if note.kind == "node gone":
+                self._reports.log.append(self._forgotten(NODE + note.fields["node"]))
             self._journal.event(time.time(), note.kind, **note.fields)
             said = ", ".join(f"{k} {v}" for k, v in note.fields.items() if v not in (None, ""))
             self._say(f"{note.kind}: {said}")
@@ -141,15 +143,13 @@ class Coordinating:
         """Requests whose asker has gone; the answer goes with the request."""
         for asked in requests:
             if now_s - self._answered_s.setdefault(asked, now_s) > _ANSWERED_S:
-                gone = Record(
-                    cluster=self._place.name,
-                    key=REQUEST + asked,
-                    epoch=2,
-                    writer=self.me,
-                    body=None,
-                )
-                self._reports.log.append(gone)
+                self._reports.log.append(self._forgotten(REQUEST + asked))
         self._answered_s = {a: s for a, s in self._answered_s.items() if a in requests}
+
+    def _forgotten(self, key: str) -> Record:
+        """What a node or a user that is gone has left; one that comes back reports anew."""
+        name = self._place.name
+        return Record(cluster=name, key=key, epoch=0, writer=self.me, body=None)
 
     def _request(self, request: Request) -> Record:
         return Record(

@@ -26,6 +26,7 @@ class Draft:
     def __init__(self, log: Latest, cluster: str, me: str) -> None:
         self._log, self._cluster, self._me = log, cluster, me
         self._changed: dict[str, Mapping[str, Any] | None] = {}
+        self._decoded: dict[str, Any] = {}  # by key: thousands are looked at several times
 
     @property
     def flow(self) -> FlowGiven | None:
@@ -48,15 +49,20 @@ class Draft:
 
     def put(self, key: str, kind: type[Body], value: Body) -> None:
         self._changed[key] = to_json(kind, value)
+        self._decoded[key] = value
 
     def remove(self, key: str) -> None:
         self._changed[key] = None
+        self._decoded[key] = None
 
     def assign(self, name: str, **changes: Any) -> None:
-        self.put(QUERY + name, Assignment, replace(self.queries[name], **changes))
+        given = self._one(Assignment, QUERY + name)
+        assert given is not None
+        self.put(QUERY + name, Assignment, replace(given, **changes))
 
     def order(self, name: str, **changes: Any) -> None:
-        self.put(NODE + name, NodeOrder, replace(self.orders.get(name, NodeOrder()), **changes))
+        order = self._one(NodeOrder, NODE + name) or NodeOrder()
+        self.put(NODE + name, NodeOrder, replace(order, **changes))
 
     def records(self) -> list[Record]:
         """Only what differs from what stands there. Epochs are positions, or less: they ascend for
@@ -73,8 +79,11 @@ class Draft:
         return found
 
     def _one(self, kind: type[Body], key: str) -> Body | None:
-        body = self._changed[key] if key in self._changed else self._body(key)
-        return None if body is None else from_json(kind, body)
+        if key not in self._decoded:
+            body = self._body(key)
+            self._decoded[key] = None if body is None else from_json(kind, body)
+        found: Body | None = self._decoded[key]
+        return found
 
     def _all(self, kind: type[Body], prefix: str) -> dict[str, Body]:
         keys = [*self._log.by_key, *(key for key in self._changed if key not in self._log.by_key)]

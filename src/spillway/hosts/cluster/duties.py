@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 
 from spillway.coding import from_json
 from spillway.hosts.cluster.control_log import Latest
-from spillway.hosts.cluster.messages import FLOW, NODE, QUERY, Assignment, FlowGiven, NodeOrder
+from spillway.hosts.cluster.messages import (
+    FLOW,
+    LEADER,
+    NODE,
+    QUERY,
+    Assignment,
+    FlowGiven,
+    NodeOrder,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +44,9 @@ class Duties:
         self.order = NodeOrder()
         if order is not None:
             self.order = from_json(NodeOrder, order.record.body or {})
+        led = log.by_key.get(LEADER)
+        if led is not None and (led.record.body or {}).get("ended"):
+            self.order = NodeOrder(state="stops", reason="the cluster has ended")
         found = {}
         for name, placed in log.of(QUERY).items():
             given = from_json(Assignment, placed.record.body or {})

@@ -11,7 +11,7 @@ begins another.
 The margin is for clocks that run at different rates, not for clocks that are set differently.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 MARGIN = 0.1  # of a lease: clocks that differ by a tenth of a second in each second
@@ -94,5 +94,5 @@ class Sightings:
         known = self._seen.get(life)
         return known is not None and began_s > known.first_read_s + (1 + MARGIN) * known.lease_s
 
-    def forget_all_but(self, lives: Mapping[str, object]) -> None:
+    def forget_all_but(self, lives: Collection[str]) -> None:
         self._seen = {life: seen for life, seen in self._seen.items() if life in lives}

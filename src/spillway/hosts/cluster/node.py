@@ -29,6 +29,7 @@ from spillway.sinks.fence import Fence
 
 BEATS = 5  # in a lease
 LAST_BATCH_S = 3.0  # that a query which leaves may take for the batch it is in
+HANGS_S = 60.0  # a query that takes longer to stop
 _LOOK_S = 0.1
 Say = Callable[[str], None]
 
@@ -50,6 +51,7 @@ class Node:
         self._quotas: Mapping[str, float] = {}
         self._state: NodeState = "starting"
         self._epoch = 0
+        self._stops_since_s: float | None = None
         self._away = False
         self._stopping = threading.Event()
         self._beating = threading.Thread(target=self._beat_on, name="spillway-beat", daemon=True)
@@ -102,7 +104,7 @@ class Node:
     def _read_and_report(self) -> None:
         self._assignments.read_on()
         with self._lock:
-            if self._lease.lapsed(time.monotonic()):
+            if self._lease.lapsed(time.monotonic()) or self._hangs(time.monotonic()):
                 return
             self.duties.read(self._assignments, self._lease.life.name)
             if self.duties.is_superseded(self._lease.lives):
@@ -125,6 +127,11 @@ class Node:
             self._lease.reported(life, sent_s, time.monotonic())
             if self._application is not None:
                 self._application.dispatcher.plan_until_s = self._lease.life.until_s
+
+    def _hangs(self, now_s: float) -> bool:
+        """A query does not stop: the node lets its lease go, and others need not wait for ever."""
+        since_s = self._stops_since_s
+        return since_s is not None and now_s - since_s > HANGS_S
 
     def _report(self) -> NodeReport:
         application, life = self._application, self._lease.life
@@ -174,7 +181,10 @@ class Node:
         if lapsed and not busy:
             self._begin_anew()
         leaving = [n for n, epoch in busy.items() if n not in duties or duties[n].epoch != epoch]
-        coming = [n for n, d in duties.items() if n not in busy and n not in self._failed]
+        coming = sorted(
+            (name for name in duties if name not in busy and name not in self._failed),
+            key=lambda name: -self._priority(duties[name]),
+        )
         if leaving:
             self._stop(leaving[0], 0.0 if lapsed else LAST_BATCH_S)
         elif coming:
@@ -197,6 +207,10 @@ class Node:
             self._quotas = quotas
             application.dispatcher.change(lambda control: control.own(quotas))
             application.event("owns", shares=dict(quotas))
+
+    def _priority(self, duty: Duty) -> int:
+        assert self._application is not None
+        return self._application.classes[duty.given.query.get("class", "default")].priority
 
     def _begin_anew(self) -> None:
         with self._lock:
@@ -228,7 +242,9 @@ class Node:
 
     def _stop(self, name: str, wait_s: float) -> None:
         assert self._application is not None
+        self._stops_since_s = time.monotonic()
         self._application.remove(name, wait_s)
+        self._stops_since_s = None
         with self._lock:
             epoch = self._busy.pop(name, None)
         self._application.event("left", query=name, epoch=epoch)

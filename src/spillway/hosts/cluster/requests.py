@@ -47,12 +47,13 @@ def _answer(request: Request, draft: Draft, now: Standing) -> Answer:
 
 
 def _add(request: Request, draft: Draft, now: Standing) -> str:
-    before = draft.queries.get(request.name)
-    if before is not None and before.state != "ended":
-        raise SpillwayError(f"query '{request.name}' is there already: give this one another name")
-    query = _query(request, _flow(draft))
-    generation = 1 if before is None else before.generation + 1
+    before, query = draft.queries.get(request.name), _query(request, _flow(draft))
     body = query.model_dump(by_alias=True)
+    if before is not None and before.state != "ended":
+        if before.query == body:  # of a leader that died before it answered
+            return f"query '{request.name}' is there"
+        raise SpillwayError(f"query '{request.name}' is there already: give this one another name")
+    generation = 1 if before is None else before.generation + 1
     given = Assignment(query=body, generation=generation, reason="added")
     draft.put(QUERY + request.name, Assignment, given)
     return f"query '{request.name}' is added"

@@ -23,7 +23,9 @@ class Roster:
     def read(self, entries: Entries, began_s: float, read_s: float, held: Iterable[str]) -> None:
         """A reading of the reports from `began_s` to `read_s`; `held`: lives that hold queries."""
         for placed in entries.placed:
-            if (report := _report(placed)) is not None:
+            if placed.record.body is None:
+                self.reports.pop(placed.record.key.removeprefix(NODE), None)
+            elif (report := _report(placed)) is not None:
                 self._sightings.read(report.life, placed.position, report.lease_s, read_s)
                 if report.life not in self._superseded:
                     self.reports[placed.record.key.removeprefix(NODE)] = report
@@ -34,6 +36,7 @@ class Roster:
         lives = set(held)
         for life in lives:
             self._sightings.assume(life, self._lease_s, read_s)
+        self._sightings.forget_all_but(lives | {report.life for report in self.reports.values()})
         self.over = lives_over(
             self.reports, lambda life: self._sightings.is_over(life, began_s), lives
         )
@@ -51,6 +54,6 @@ class Roster:
 
 
 def _report(placed: Placed) -> NodeReport | None:
-    if not placed.record.key.startswith(NODE) or placed.record.body is None:
+    if not placed.record.key.startswith(NODE):
         return None
-    return from_json(NodeReport, placed.record.body)
+    return from_json(NodeReport, placed.record.body or {})

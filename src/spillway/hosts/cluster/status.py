@@ -93,6 +93,8 @@ def _node(report: NodeReport | None, wanted: str, life: str | None) -> dict[str,
 
 
 def _measured(name: str, report: NodeReport | None) -> dict[str, Any]:
+    if report is not None and name in report.failed:
+        return {"doing": f"given up: {report.failed[name]}"}
     found = [view for view in report.queries if view.name == name] if report is not None else []
     if report is None or not found:
         return {}
