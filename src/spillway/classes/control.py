@@ -223,6 +223,11 @@ class ClassControl:
             active = {n: load for n, load in found.items() if load.rate_per_s > 0.0}
             self._turn |= turns(active, self.classes[name].target, capacity)
 
+    @property
+    def owned(self) -> Mapping[str, float]:
+        """What each class owns of this machine, whatever it has lent or borrowed."""
+        return self._originals()
+
     def _originals(self) -> dict[str, float]:
         if self._owned:
             return dict(self._owned)

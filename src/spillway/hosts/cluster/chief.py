@@ -13,7 +13,7 @@ from spillway.cluster.actions import ClusterAction, MoveQuery, SetQuota, StartNo
 from spillway.cluster.coordinator.coordinator import Coordinator
 from spillway.flow.flow import Cluster, Flow
 from spillway.hosts.cluster.assigning import Standing, following
-from spillway.hosts.cluster.cluster_view import cluster_view
+from spillway.hosts.cluster.cluster_view import Measured, cluster_view
 from spillway.hosts.cluster.draft import Draft
 from spillway.hosts.cluster.messages import (
     FLOW,
@@ -57,7 +57,7 @@ class Chief:
         self._flow, self._given, self._coordinator = flow, given, coordinator
         self._cluster: Cluster = flow.cluster
         self._asked_s: dict[str, float] = {}  # nodes that this leader waits for
-        self._cores: dict[str, float] = {}  # what each query wanted when it was seen last
+        self._measured = Measured()
         self.advises = False
         self._launch: list[str] = []
         self._notes: list[Note] = []
@@ -84,7 +84,7 @@ class Chief:
     ) -> Orders:
         """One pass; `due`: a period has ended."""
         self._launch, self._notes = [], []
-        self._remember(roster)
+        self._measured.read(roster.reports.values())
         for name, life in roster.accepted(draft.orders):
             draft.order(name, life=life)
         now = Standing(reports=roster.reports, over=roster.over)
@@ -148,7 +148,9 @@ class Chief:
 
     def _move_on(self, draft: Draft, now: Standing) -> None:
         """Every query to its next record, the highest class first."""
-        place = Placing(now, draft.orders, draft.queries, self._cores, self._cluster.fewest)
+        place = Placing(
+            now, draft.orders, draft.queries, self._measured.cores, self._cluster.fewest
+        )
         known, orders = draft.queries, draft.orders
         for name, given in sorted(known.items(), key=lambda q: (-self._priority(q[1]), q[0])):
             order = orders.get(given.node or "")
@@ -176,7 +178,8 @@ class Chief:
     # -- the coordinator's decisions
 
     def _decide(self, draft: Draft, now: Standing, now_s: float) -> None:
-        view = cluster_view(now, draft.queries, draft.orders, self._cluster.cores, now_s)
+        cores, queries, orders = self._cluster.cores, draft.queries, draft.orders
+        view = cluster_view(now, queries, orders, self._measured, cores, now_s)
         if not view.running:
             return
         directive = self._coordinator.decide(view)
@@ -200,11 +203,6 @@ class Chief:
             order = draft.orders.get(action.node, NodeOrder())
             quotas = {**order.quotas, action.class_name: action.quota}
             draft.order(action.node, quotas=quotas)
-
-    def _remember(self, roster: Roster) -> None:
-        for report in roster.reports.values():
-            for op in report.host.operators if report.host is not None else ():
-                self._cores[op.name] = op.use.cpu_cores
 
     # -- the end
 

@@ -7,7 +7,7 @@ node's capacity is therefore the number of batches that it runs side by side; wh
 cores, each takes longer, and what they want grows by that.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from spillway.classes.balance import QueryLoad, longest_interval_s
 from spillway.cluster.views import (
@@ -45,7 +45,7 @@ def views(
     host = HostView(
         name=name,
         capacity=capacity,
-        operators=tuple(look.operator(query) for query in look.queries),
+        operators=tuple(look.operators()),
         classes=tuple(look.of_class(class_name, slots) for class_name in application.classes),
         state=_STATES[state],
     )
@@ -74,17 +74,19 @@ class _Look:
             for query in self.queries
         }
 
-    def operator(self, query: str) -> OperatorView:
-        cores, load = self._cores(query), self._loads.get(query)
-        progress = self._application.progress.get(query)
-        known = load is not None and cores > 0.0
-        return OperatorView(
-            name=query,
-            queries=(query,),
-            use=Resources(cpu_cores=min(1.0, cores)),
-            state_mb=0.0 if progress is None else progress.state_bytes / 2**20,
-            true_rate_per_s=load.rate_per_s / cores if load is not None and known else 1e12,
-        )
+    def operators(self) -> Iterator[OperatorView]:
+        """Of those queries whose costs are known here: of the others the leader may know more."""
+        for query, load in self._loads.items():
+            if query not in self.queries:
+                continue
+            cores, progress = self._cores(query), self._application.progress.get(query)
+            yield OperatorView(
+                name=query,
+                queries=(query,),
+                use=Resources(cpu_cores=min(1.0, cores)),
+                state_mb=0.0 if progress is None else progress.state_bytes / 2**20,
+                true_rate_per_s=load.rate_per_s / cores if cores > 0.0 else 1e12,
+            )
 
     def query(self, query: str) -> QueryView:
         given, load = self.queries[query], self._loads.get(query)
@@ -107,7 +109,7 @@ class _Look:
         return ClassView(
             name=name,
             priority=application.classes[name].priority,
-            quota=application.dispatcher.control.turns.quotas.get(name, 0.0),
+            quota=application.dispatcher.control.owned.get(name, 0.0),
             load=sum(self._cores(query) for query in own) / slots,
             shed_tuples_per_s=(offered - kept) / _RECENT_S,
             delay_s=_mean_delay_s(batches),

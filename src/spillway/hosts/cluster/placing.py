@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from spillway.hosts.cluster.assigning import Standing
 from spillway.hosts.cluster.messages import Assignment, NodeOrder
 
+USUAL_CORES = 0.1  # of a query, while none has been measured
+
 
 class Placing:
     """Keeps count of what it has placed, so that it can be asked for one query after another."""
@@ -22,6 +24,7 @@ class Placing:
         fewest: int,
     ) -> None:
         self._cores = cores
+        self._usual = sum(cores.values()) / len(cores) if cores else USUAL_CORES
         self._open = [n for n in now.reports if now.is_alive(n) and _takes(orders.get(n))]
         known = {n: now.reports[n] for n in self._open}
         self._capacity = {n: r.host.capacity.cpu_cores if r.host else 1.0 for n, r in known.items()}
@@ -45,7 +48,7 @@ class Placing:
         return node
 
     def _load(self, node: str) -> float:
-        return sum(self._cores.get(q, 0.0) for q in self._on[node]) / self._capacity[node]
+        return sum(self._cores.get(q, self._usual) for q in self._on[node]) / self._capacity[node]
 
 
 def _takes(order: NodeOrder | None) -> bool:
