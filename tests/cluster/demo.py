@@ -24,7 +24,7 @@ FLOW = (
 streams:
   ticks:
     source: synthetic
-    options: {{rate: 250, columns: "id position, key key(5), event_time time"}}
+    options: {{rate: 200, columns: "id position, key key(5), event_time time"}}
 classes:
   gold: {{delay: 6s, priority: 3}}
   low: {{delay: 8s}}

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 SPILLWAY = [sys.executable, "-m", "spillway.cli.app"]
 START_S = 240.0  # two cores that others use as well
 LEASE_S = 8.0
+DELIVERS = ("running", "catching up")
 
 FLOW = """\
 streams:
@@ -126,10 +127,10 @@ def tree_of(process: psutil.Process) -> list[psutil.Process]:
 
 
 def settled(status: dict[str, Any]) -> bool:
-    """Every query is where it should be, and has delivered something there."""
+    """Every query is where it should be, and has delivered something since it came there."""
     queries = status["queries"].values()
     return bool(queries) and all(
-        query["state"] == "runs" and query["to"] is None and query.get("delay_s") is not None
+        query["state"] == "runs" and query["to"] is None and query.get("doing") in DELIVERS
         for query in queries
     )
 
