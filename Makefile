@@ -3,12 +3,15 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 FAST    = not spark and not kafka and not slow
 
-.PHONY: help demo check test test-slow chaos fuzz sbom coverage lint types docs clean
+.PHONY: help demo cluster-demo check test test-slow chaos chaos-cluster fuzz sbom coverage lint types docs clean
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
 demo: $(VENV)/ready ## 90 s on real Spark, explained, with an audit of every row
 	@$(BIN)/spillway demo
+
+cluster-demo: $(VENV)/ready ## three Spark nodes, a real broker: overload, a node killed, an audit (5 minutes)
+	@$(BIN)/python tests/kafka/with_broker.py $(BIN)/python tests/cluster/demo.py out/cluster-demo.png
 
 check: $(VENV)/ready types ## before a commit: lint, format, types, tests without Spark and Kafka
 	@$(BIN)/ruff check src tests
@@ -32,6 +35,9 @@ INPUTS ?= 50000
 SEED   ?=
 fuzz: $(VENV)/ready ## 50,000 inputs that are nearly right (INPUTS=, SEED=): ten minutes
 	@cd tests && $(abspath $(BIN))/python -m fuzz.run $(INPUTS) $(SEED)
+# Leader and nodes killed and frozen around moves, under real queries, on each control log.
+chaos-cluster: $(VENV)/ready ## long runs of a live cluster with faults
+	@for round in 1 2 3; do $(BIN)/python -m pytest -q -m slow tests/cluster || exit 1; done
 
 coverage: $(VENV)/ready ## which lines the tests without Spark and Kafka reach
 	@$(BIN)/python -m pytest -q -m "$(FAST)" --cov --cov-report=term:skip-covered

@@ -40,6 +40,8 @@ def _hints(kind: Any) -> Mapping[str, Any]:
 
 
 def _plain(hint: Any, value: Any) -> Any:
+    if hint is Any:  # JSON already
+        return value
     if is_dataclass(value) and not isinstance(value, type):
         inner = to_json(type(value), value)
         return {_tag(type(value)): inner} if len(_classes(hint)) > 1 else inner
@@ -53,6 +55,8 @@ def _plain(hint: Any, value: Any) -> Any:
 def _rich(hint: Any, value: Any) -> Any:
     if value is None and _may_be_none(hint):
         return None
+    if hint is Any:
+        return value
     classes = _classes(hint)
     if len(classes) > 1:
         return _tagged(classes, value)

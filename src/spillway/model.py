@@ -270,6 +270,7 @@ class Order:
     parallelism: int | None = None  # tasks of a batch on the cores that there are now
     law: LawChoice | None = None  # None: the one that the gate began with
     min_keep: float = 0.0  # of what a batch consumes; what the gate's own options say still holds
+    plan_until_s: float | None = None  # the host's monotonic clock; None: for ever
 
 
 ADMIT_ALL = KeepFraction(fraction=1.0)

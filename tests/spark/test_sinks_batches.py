@@ -17,6 +17,7 @@ from spillway.flow.flow import Flow
 from spillway.hosts.spark.driver.application import Application
 from spillway.hosts.spark.files import Folder
 from spillway.sinks import catalog as sinks
+from spillway.sinks.fence import Fence
 from spillway.sinks.postgres import upsert
 
 pytestmark = pytest.mark.spark
@@ -141,3 +142,36 @@ def test_a_topic_gets_every_row_as_json_with_its_key_and_batch(
     assert len(ids) == len(set(ids)) > TUPLES / 10
     assert {message.key() for message in messages} == {b"0"}
     assert all(dict(message.headers())["query"] == b"q" for message in messages)
+
+
+def test_a_node_that_was_overtaken_writes_nothing_more(postgres: str) -> None:
+    table = "fenced"
+    older = Fence(owner="tests/q", generation=1, epoch=3)
+    newer = Fence(owner="tests/q", generation=1, epoch=5)
+    rows = pa.table({"key": [1], "n": [1]})
+    upsert(rows, postgres, table, ["key"], older)
+    upsert(rows, postgres, table, ["key"], older)  # a batch that is run again
+    upsert(pa.table({"key": [1], "n": [2]}), postgres, table, ["key"], newer)
+    with pytest.raises(SpillwayError, match="'tests/q' runs on another node"):
+        upsert(rows, postgres, table, ["key"], older)
+    assert rows_in(postgres, f"SELECT n FROM {table}") == [(2,)]
+    another = Fence(owner="tests/q", generation=2, epoch=1)
+    upsert(pa.table({"key": [2], "n": [7]}), postgres, table, ["key"], another)
+    assert rows_in(postgres, f"SELECT n FROM {table} ORDER BY key") == [(2,), (7,)]
+
+
+def test_a_node_that_froze_in_its_transaction_does_not_hold_up_the_next_one(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import psycopg
+
+    from spillway.sinks import postgres as sink
+
+    monkeypatch.setattr(sink, "_FROZEN_S", 1.0)
+    frozen = psycopg.connect(postgres)
+    sink._pass(frozen.cursor(), Fence(owner="tests/frozen", generation=1, epoch=1))
+    newer = Fence(owner="tests/frozen", generation=1, epoch=2)
+    upsert(pa.table({"key": [1], "n": [1]}), postgres, "after_frozen", ["key"], newer)
+    with pytest.raises(psycopg.Error):
+        frozen.cursor().execute("SELECT 1")
+    assert rows_in(postgres, "SELECT n FROM after_frozen") == [(1,)]

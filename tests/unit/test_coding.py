@@ -119,3 +119,13 @@ def test_what_cannot_be_the_value_is_refused_by_type(value: Any) -> None:
 def test_lines_of_the_first_version_can_still_be_read() -> None:
     old = {"action": {"keep_of_backlog": 7}, "reason": "seven fit", "headroom": None}
     assert from_json(Decision, old).action.tuples == 7  # type: ignore[union-attr]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Holder:
+    anything: Mapping[str, Any]
+
+
+def test_what_is_declared_as_anything_comes_back_as_it_was() -> None:
+    value = Holder(anything={"a": [1, {"b": None}], "c": {"d": [[]]}, "e": "f"})
+    assert from_json(Holder, to_json(Holder, value)) == value

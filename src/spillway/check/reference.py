@@ -16,6 +16,7 @@ PARTS: dict[str, type[flow.Part]] = {
     "`queries.NAME`": flow.Query,
     "`control`": flow.Control,
     "`spark`": flow.SparkSettings,
+    "`cluster`": flow.Cluster,
 }
 
 

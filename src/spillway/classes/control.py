@@ -19,6 +19,7 @@ from spillway.model import LawChoice, Order, Report, Target
 # that takes longer than usual. Below EARLY of that part, others get their slots back.
 LATE = {"mean": 0.85, "p95": 0.75, "p99": 0.6}
 EARLY = 0.7
+LEAST_OWNED = 0.01  # of a machine: nobody stands still
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,6 +48,7 @@ class ClassControl:
         now_s: float,
     ) -> None:
         self.classes = dict(classes)
+        self._owned: Mapping[str, float] = {}  # shares, where they are not those by priority
         self._machine, self._cycle_periods = machine, cycle_periods
         self.turns = Turns(self._originals(), slots=slots, now_s=now_s, first=self._highest())
         self.accounts = Accounts(lambda: list(self.classes))
@@ -74,6 +76,13 @@ class ClassControl:
         before, self.turns.first = self.turns.first, self._highest()
         # The highest class has a slot of its own, where there is a highest.
         self.turns.slots += (self.turns.first is not None) - (before is not None)
+
+    def own(self, shares: Mapping[str, float]) -> None:
+        """What the classes own of this machine where it is one of several; none: by priority."""
+        least = {name: max(LEAST_OWNED, shares.get(name, 0.0)) for name in self.classes}
+        total = sum(least.values())
+        self._owned = {n: share / total for n, share in least.items()} if shares else {}
+        self.turns.set_quotas(self._originals())
 
     def resize(self, slots: int, machine: float) -> None:
         """The machine has become larger or smaller."""
@@ -222,7 +231,14 @@ class ClassControl:
             active = {n: load for n, load in found.items() if load.rate_per_s > 0.0}
             self._turn |= turns(active, self.classes[name].target, capacity)
 
+    @property
+    def owned(self) -> Mapping[str, float]:
+        """What each class owns of this machine, whatever it has lent or borrowed."""
+        return self._originals()
+
     def _originals(self) -> dict[str, float]:
+        if self._owned:
+            return dict(self._owned)
         return original_shares({name: c.priority for name, c in self.classes.items()})
 
     def _highest(self) -> str | None:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from spillway.cli.check import check
+from spillway.cli.cluster import cluster, node, query
 from spillway.cli.demo import demo
 from spillway.cli.instances import instances
 from spillway.cli.lab import add_lab_commands
@@ -33,6 +34,9 @@ app.command()(check)
 app.command("set")(set_setting)
 app.command()(top)
 app.command()(report)
+app.add_typer(cluster, name="cluster")
+app.add_typer(query, name="query")
+app.command()(node)
 app.add_typer(instances, name="instances")
 app.command()(ledger)
 app.command()(offsets)
@@ -72,3 +76,7 @@ def main() -> None:
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -72,9 +72,12 @@ class Evidence:
         batch, self._ended = self._ended, None
         if self.overloaded:
             self._disprove(batch, room, prices, rate_per_s)
-        elif batch is not None and len(self._seen) >= _FEWEST:
-            if self._seems(room, prices, rate_per_s):
-                self.overloaded, self._whole = True, 0
+        elif (
+            batch is not None
+            and len(self._seen) >= _FEWEST
+            and self._seems(room, prices, rate_per_s)
+        ):
+            self.overloaded, self._whole = True, 0
 
     def _remember(self, now: Standing, room: Room) -> None:
         seen = self._offered

@@ -177,6 +177,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("instances", "text", "file with a template's instances; adds `_version`", set_by="run"),
     Option("channel", "text", "socket of the control loop", set_by="run"),
+    Option("leased", "flag", "plans only while the driver allows it", default=False, set_by="run"),
 )
 
 
@@ -216,6 +217,7 @@ class GateOptions:
     trigger_s: float | None
     joint: str | None
     channel: str | None
+    leased: bool
     class_name: str
     gate: str | None
     query: str | None

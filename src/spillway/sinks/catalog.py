@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any
 from spillway.errors import SpillwayError, unknown_name
 from spillway.flow.flow import Flow, Query, Sink
 from spillway.options import Option, parsed
+from spillway.sinks.fence import Fence
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
 # One line a sink. Each module has OPTIONS, GUARANTEE and `open_sink(query, given)`; where a sink
-# cannot go on from a checkpoint, also RECOVERS = False.
+# cannot go on from a checkpoint, also RECOVERS = False; where it can compare epochs with those who
+# wrote before, also `open_fenced_sink(query, given, fence)`.
 MODULES: Mapping[str, str] = {
     "console": "spillway.sinks.console",
     "memory": "spillway.sinks.memory",
@@ -33,12 +35,15 @@ MODULES: Mapping[str, str] = {
 Aim = Callable[[Any], Any]  # gives a stream writer its sink
 
 
-def start(frame: DataFrame, name: str, query: Query, checkpoint: str) -> StreamingQuery:
-    """Start the query; its batches run until it is stopped."""
+def start(
+    frame: DataFrame, name: str, query: Query, checkpoint: str, fence: Fence | None = None
+) -> StreamingQuery:
+    """Start the query; its batches run until it is stopped. With a fence only the last node that
+    was given the query writes, as far as the sink can tell."""
     writer = frame.writeStream.queryName(name).outputMode(query.mode)
     if getattr(_module(query.sink.type), "RECOVERS", True):
         writer = writer.option("checkpointLocation", checkpoint)
-    started: StreamingQuery = aimed(writer, name, query.sink).start()
+    started: StreamingQuery = _opened(name, query.sink, fence)(writer).start()
     return started
 
 
@@ -83,9 +88,13 @@ def guarantee_of(sink: str) -> str:
     return str(_module(sink).GUARANTEE)
 
 
-def _opened(name: str, sink: Sink) -> Aim:
-    given = given_to(name, sink)
-    aim: Aim = _module(sink.type).open_sink(name, given)
+def _opened(name: str, sink: Sink, fence: Fence | None = None) -> Aim:
+    given, module = given_to(name, sink), _module(sink.type)
+    fenced = getattr(module, "open_fenced_sink", None)
+    if fence is not None and fenced is not None:
+        aim: Aim = fenced(name, given, fence)
+    else:
+        aim = module.open_sink(name, given)
     return aim
 
 

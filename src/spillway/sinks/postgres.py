@@ -18,6 +18,7 @@ import pyarrow as pa
 from spillway.errors import SpillwayError
 from spillway.options import Option
 from spillway.redaction import remember_value
+from spillway.sinks.fence import Fence, overtaken
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -53,6 +54,8 @@ GUARANTEE = (
     " by `key`. A batch that is run again writes the same values to the same keys, so the table is"
     " as if it had run once"
 )
+_FENCES = "spillway_fences"
+_FROZEN_S = 15.0  # a transaction that does nothing for so long
 _TYPES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
     (pa.types.is_boolean, "BOOLEAN"),
     (pa.types.is_integer, "BIGINT"),
@@ -66,6 +69,12 @@ _TYPES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
 
 
 def open_sink(query: str, given: Mapping[str, Any]) -> Callable[[Any], Any]:
+    return open_fenced_sink(query, given, None)
+
+
+def open_fenced_sink(
+    query: str, given: Mapping[str, Any], fence: Fence | None
+) -> Callable[[Any], Any]:
     client()
     remember_value(unquote(urlsplit(given["url"].removeprefix("jdbc:")).password or ""))
 
@@ -78,12 +87,14 @@ def open_sink(query: str, given: Mapping[str, Any]) -> Callable[[Any], Any]:
                     f" the result has {', '.join(table.column_names)}"
                 )
         if table.num_rows:
-            upsert(table, given["url"], given["table"], given["key"])
+            upsert(table, given["url"], given["table"], given["key"], fence)
 
     return lambda writer: writer.foreachBatch(write)
 
 
-def upsert(rows: pa.Table, url: str, table: str, key: Sequence[str]) -> None:
+def upsert(
+    rows: pa.Table, url: str, table: str, key: Sequence[str], fence: Fence | None = None
+) -> None:
     """All rows in one transaction; a table that is not there is made."""
     names = rows.column_names
     declared = ", ".join(f"{_quoted(f.name)} {_type(f)}" for f in rows.schema)
@@ -94,6 +105,8 @@ def upsert(rows: pa.Table, url: str, table: str, key: Sequence[str]) -> None:
     target = ".".join(map(_quoted, table.split(".")))
     with client().connect(url.removeprefix("jdbc:")) as connection:
         cursor = connection.cursor()
+        if fence is not None:
+            _pass(cursor, fence)
         cursor.execute(f"CREATE TABLE IF NOT EXISTS {target} ({declared}, PRIMARY KEY ({primary}))")
         cursor.execute(f"CREATE TEMPORARY TABLE batch ({declared}) ON COMMIT DROP")
         with cursor.copy(f"COPY batch ({columns}) FROM STDIN") as copy:
@@ -105,6 +118,23 @@ def upsert(rows: pa.Table, url: str, table: str, key: Sequence[str]) -> None:
             f"INSERT INTO {target} ({columns}) SELECT DISTINCT ON ({primary}) {columns} FROM batch"
             f" ORDER BY {primary}, ctid DESC ON CONFLICT ({primary}) {action}"
         )
+
+
+def _pass(cursor: Any, fence: Fence) -> None:
+    """Raises where a later epoch has written. The row stays locked until the rows are in: one that
+    freezes with the lock is ended by the server, or its successor would wait for it for ever."""
+    cursor.execute(f"SET LOCAL idle_in_transaction_session_timeout = '{_FROZEN_S:g}s'")
+    cursor.execute(
+        f"CREATE TABLE IF NOT EXISTS {_FENCES} (owner TEXT, generation BIGINT, epoch BIGINT,"
+        " PRIMARY KEY (owner, generation))"
+    )
+    cursor.execute(
+        f"INSERT INTO {_FENCES} AS held VALUES (%s, %s, %s) ON CONFLICT (owner, generation)"
+        " DO UPDATE SET epoch = EXCLUDED.epoch WHERE held.epoch <= EXCLUDED.epoch RETURNING epoch",
+        (fence.owner, fence.generation, fence.epoch),
+    )
+    if cursor.fetchone() is None:
+        raise overtaken(fence)
 
 
 def _flat(rows: DataFrame) -> DataFrame:

@@ -477,3 +477,13 @@ def test_an_order_says_whether_the_query_may_start() -> None:
     rig = Rig()
     assert rig.control.order(rig.report("gold1"), may_start=True).may_start
     assert not rig.control.order(rig.report("gold1"), may_start=False).may_start
+
+
+def test_on_one_of_several_machines_classes_own_what_the_cluster_says() -> None:
+    control = Rig().control
+    control.own({"gold": 0.2, "bronze": 0.8})
+    assert control.turns.quotas == pytest.approx({"gold": 0.2, "bronze": 0.8})
+    control.own({"gold": 1.0})
+    assert control.turns.quotas["bronze"] == pytest.approx(0.01, rel=0.02)  # nobody stands still
+    control.own({})
+    assert control.turns.quotas == pytest.approx({"gold": 0.75, "bronze": 0.25})

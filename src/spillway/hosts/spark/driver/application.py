@@ -19,7 +19,7 @@ from spillway.classes.turns import batches_in_flight
 from spillway.clock import Clock, WallClock
 from spillway.estimates.flow import answer_sql, check_answers
 from spillway.flow.derived import ARRIVAL, expanded
-from spillway.flow.flow import Flow, ServiceClass
+from spillway.flow.flow import Flow, Query, ServiceClass
 from spillway.flow.sql import streams_of
 from spillway.hosts.spark.driver.channel import ChannelServer
 from spillway.hosts.spark.driver.conditions import Conditions
@@ -42,6 +42,7 @@ from spillway.journal.files import FileJournal
 from spillway.model import Decided, Target, parse_duration_s
 from spillway.private import write_private
 from spillway.sinks import catalog as sinks
+from spillway.sinks.fence import Fence
 from spillway.templates.instance_store import InstanceStore
 from spillway.templates.instances import open_store, template_of
 
@@ -79,6 +80,7 @@ class Application:
         self._monitor: ProgressMonitor | None = None
         self._loop = threading.Thread(target=self._control, name="spillway-loop", daemon=True)
         self._lock, self._changing = threading.Lock(), threading.Lock()
+        self.fence_of: Callable[[str], Fence | None] = lambda query: None
         self._make_control()
         self.states = States(self.dispatcher.last_report, self.progress, self._counted_s)
         self.queries = Queries(
@@ -187,6 +189,36 @@ class Application:
         self.folder.channel.unlink(missing_ok=True)
         self.event("stopped")
 
+    def add(self, name: str, query: Query) -> None:
+        """Start one more query while the others run."""
+        queries = {**self.flow.queries, name: query}
+        flow = self.flow.model_copy(update={"queries": queries})
+        self._streams[name] = streams_of(name, query.text, flow)
+        self._use(flow)
+        try:
+            self.queries.add(name)
+        except Exception:
+            self.remove(name)
+            raise
+
+    def remove(self, name: str, wait_s: float = 0.0) -> None:
+        """Stop one for good; a batch under way may end within `wait_s`, if it does."""
+        self.dispatcher.finish(name, wait_s)
+        self.queries.remove(name)
+        self.dispatcher.left(name)
+        self._use(
+            self.flow.model_copy(
+                update={"queries": {n: q for n, q in self.flow.queries.items() if n != name}}
+            )
+        )
+        self._streams.pop(name, None)
+        self.progress.pop(name, None)
+
+    def _use(self, flow: Flow) -> None:
+        self.flow = flow
+        self.gates.use(flow)
+        self._conditions.use(flow)
+
     def supervise(self) -> None:
         """Restart queries that ended by themselves."""
         self.queries.supervise()
@@ -221,7 +253,8 @@ class Application:
     def _start_query(self, name: str) -> StreamingQuery:
         query, frame = self.flow.queries[name], self.result(name)
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.class_name)
-        return sinks.start(frame, name, query, str(self.folder.checkpoint(name)))
+        checkpoint = str(self.folder.checkpoint(name))
+        return sinks.start(frame, name, query, checkpoint, self.fence_of(name))
 
     def _open_instances(self, name: str) -> InstanceStore | None:
         if name not in self.templates:

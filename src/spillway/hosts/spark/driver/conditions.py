@@ -28,6 +28,10 @@ class Conditions:
         self._waiting, self._losses, self._note = waiting, losses, note
         self.now: dict[str, str | None] = {}
 
+    def use(self, flow: Flow) -> None:
+        """Queries have come or gone."""
+        self._flow = flow
+
     def look(self, progress: list[BatchProgress], batches: list[DeliveredBatch]) -> None:
         """Journal what has changed since the last look."""
         for name in self._flow.classes:

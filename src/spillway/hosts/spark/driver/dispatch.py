@@ -24,8 +24,10 @@ class Dispatcher:
         self._clock = clock
         self._on_decided = on_decided
         self.parallelism: int | None = None  # tasks of a batch; None: as each gate was told first
+        self.plan_until_s: float | None = None  # monotonic: this node's lease; None: for ever
         self._last: dict[str, Report] = {}  # by query
         self._granted: set[str] = set()
+        self._finishing: set[str] = set()  # queries that get no more turns
         self._changed = threading.Condition()
 
     def answer(self, report: Report) -> Order:
@@ -35,7 +37,7 @@ class Dispatcher:
             now_s, news = self._clock.now_s(), self._news(report)
             self._granted.discard(report.query)  # a turn that it never heard of
             self.control.heard(news, now_s)
-            if asks:
+            if asks and report.query not in self._finishing:
                 self.control.ask(report, now_s)
             self._changed.notify_all()
         for decided in news.decided:
@@ -44,7 +46,8 @@ class Dispatcher:
             granted = self._await_turn(report) if asks else True
             self._grant()
             order = self.control.order(report, may_start=granted)
-            return replace(order, parallelism=self.parallelism)
+            until_s = self.plan_until_s
+            return replace(order, parallelism=self.parallelism, plan_until_s=until_s)
 
     def _news(self, report: Report) -> Report:
         """Without what its last report said: a query that got no answer says it again."""
@@ -63,7 +66,7 @@ class Dispatcher:
         deadline_s = time.monotonic() + report.wait_s
         while True:
             self._grant()
-            if self._last[report.query] is not report:  # cut off: it asks by another connection
+            if self._last.get(report.query) is not report:  # cut off: it asks by another connection
                 return False
             if report.query in self._granted:
                 self._granted.discard(report.query)
@@ -89,6 +92,20 @@ class Dispatcher:
             self._changed.notify_all()
             self._granted.discard(query)
             self._grant()
+
+    def finish(self, query: str, wait_s: float) -> None:
+        """Grant it no more turns, and wait until its batch in flight has ended."""
+        with self._changed:
+            self._finishing.add(query)
+            self.control.turns.withdraw(query)
+            self._changed.wait_for(lambda: not self.control.turns.is_running(query), wait_s)
+
+    def left(self, query: str) -> None:
+        """It has been stopped for good: nothing of it counts any more."""
+        self.leave(query)
+        with self._changed:
+            self._finishing.discard(query)
+            self._last.pop(query, None)
 
     def period_ended(self) -> Mapping[str, Balance]:
         with self._changed:

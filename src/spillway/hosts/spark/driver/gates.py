@@ -29,7 +29,12 @@ class Gates:
     ) -> None:
         self._flow, self._spark, self._folder = flow, spark, folder
         self._streams, self._channel = streams, channel
+        self.leased = False  # the queries may be taken over by others
         self.schemas: dict[str, str] = {}  # of what the queries write into folders, by query
+
+    def use(self, flow: Flow) -> None:
+        """Queries have come or gone."""
+        self._flow = flow
 
     def read(self, name: str, stream_name: str) -> DataFrame:
         """A query's view of one of its streams."""
@@ -55,6 +60,8 @@ class Gates:
             "ledger": str(self._folder.ledger(name, stream_name)),
             "channel": self._channel,
         }
+        if self.leased:
+            options["leased"] = "true"
         if query.template is not None:
             options["instances"] = str(self._folder.instances(name))
         if len(self._streams[name]) > 1:

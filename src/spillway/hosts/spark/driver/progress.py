@@ -35,6 +35,7 @@ class BatchProgress:
     input_rows: int  # wrong with several actions or self-unions: the gate's counts are the truth
     phases_s: dict[str, float]
     sources: tuple[dict[str, Any], ...]
+    state_bytes: int = 0  # of the query's state in memory
 
     @property
     def ended_s(self) -> float:
@@ -103,6 +104,7 @@ def parse_progress(text: str) -> BatchProgress:
         input_rows=value["numInputRows"],
         phases_s=phases_s,
         sources=tuple(value["sources"]),
+        state_bytes=sum(o.get("memoryUsedBytes", 0) for o in value.get("stateOperators", ())),
     )
 
 

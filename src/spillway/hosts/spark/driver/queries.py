@@ -52,7 +52,7 @@ class Queries:
     def supervise(self) -> None:
         """Restart queries that ended by themselves: a killed planner or worker ends its query."""
         coming = self._is_coming()
-        for name, query in self._running.items():
+        for name, query in list(self._running.items()):
             if self.stopping.is_set() or query.isActive:
                 continue
             if self._coming is not None and self._coming[0] == name:
@@ -61,6 +61,21 @@ class Queries:
             self._states.begun_s.pop(name, None)
             if not coming:
                 coming = self._restart(name, query)
+
+    def add(self, name: str) -> None:
+        """One more, while the others run."""
+        self._begin(name)
+
+    def remove(self, name: str) -> None:
+        """Stop one for good: nothing of it runs when this returns."""
+        query = self._running.pop(name, None)
+        if query is not None:
+            query.stop()
+        if self._coming is not None and self._coming[0] == name:
+            self._coming = None
+        for known in (self._states.begun_s, self._states.phases, self._states.reasons):
+            known.pop(name, None)
+        self.restarts.forget(name)
 
     def stop(self) -> None:
         for query in self._running.values():

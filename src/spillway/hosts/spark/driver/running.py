@@ -22,21 +22,31 @@ from spillway.hosts.spark.session.session import open_session
 from spillway.sinks import catalog as sinks
 
 _LOOK_S = 0.5
+SEVERAL = 2  # queries: each needs task slots of its own
 
 
 @contextmanager
 def opened(
-    flow: Flow, name: str, root: Path, master: str | None = None
+    flow: Flow,
+    name: str,
+    root: Path,
+    master: str | None = None,
+    *,
+    folder: Folder | None = None,
 ) -> Iterator[tuple[Application, SparkOutput]]:
-    """An application in a session of its own, not started, and what Spark prints."""
+    """An application in a session of its own, not started, and what Spark prints.
+
+    A `folder` is that of a node: its queries come and go, and are of any number.
+    """
     sinks.require_ready(flow)
-    folder = Folder(root=root.absolute())
+    queries = len(flow.queries) if folder is None else SEVERAL
+    folder = folder or Folder(root=root.absolute())
     output = SparkOutput(folder.spark_log)
     with folder.lock().while_held(), _told_in_a_line(output):
         priorities = {name: c.priority for name, c in flow.classes.items()}
         given = {key: str(value) for key, value in flow.spark.config.items()}
         wanted = master or flow.spark.master
-        chosen, settings = session_for(wanted, priorities, root, len(flow.queries))
+        chosen, settings = session_for(wanted, priorities, root, queries)
         spark = open_session(chosen, {**settings, **given}, name=f"spillway {name}", output=output)
         try:
             application = Application(flow, spark, folder)

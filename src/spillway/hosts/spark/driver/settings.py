@@ -121,7 +121,9 @@ class Settings:
                 classes[name] = ServiceClass.model_validate(given[name])
             except ValidationError as error:
                 problem = error.errors()[0]["msg"].removeprefix("Value error, ")
-                raise SpillwayError(f"{key} cannot become '{shown(str(override.to))}': {problem}") from error
+                raise SpillwayError(
+                    f"{key} cannot become '{shown(str(override.to))}': {problem}"
+                ) from error
         return classes, policy
 
     def _load(self) -> None:

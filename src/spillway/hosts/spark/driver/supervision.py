@@ -53,6 +53,11 @@ class Restarts:
         self.counts[query] += 1
         return True
 
+    def forget(self, query: str) -> None:
+        """It has left; should it come again, it has never ended."""
+        for known in (self.counts, self._ended_s, self._due_s):
+            known.pop(query, None)
+
 
 def is_ours(error: str) -> bool:
     """Whether the error is a refusal of this package, such as a column that is not there."""

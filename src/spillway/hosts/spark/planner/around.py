@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from spillway.clock import Clock, WallClock
+from spillway.errors import SpillwayError
 from spillway.gate.gate import Gate
+from spillway.gate.offsets import is_sentinel
 from spillway.gate.options import OPTIONS, GateOptions
 from spillway.gate.told import TellingGate
-from spillway.hosts.spark.planner.asking import Ask
+from spillway.hosts.spark.planner.asking import Ask, Leased
 from spillway.hosts.spark.planner.joint import Joint
 from spillway.lines import WaitingLines, line_of
 from spillway.options import unknown
@@ -122,3 +124,21 @@ def committed_s(checkpoint: Path) -> float | None:
         return (folder / str(last)).stat().st_mtime
     except (OSError, ValueError):
         return None
+
+
+def require_durable(start: Mapping[str, Any], completed_seq: int | None) -> None:
+    """Spark completes the previous batch before it shows the next plan, unless it logs late."""
+    if not is_sentinel(start) and completed_seq != start["seq"]:
+        raise SpillwayError(
+            "asyncProgressTrackingEnabled is true: the gate needs the offset to be on disk"
+            " before the batch runs; leave that option of writeStream out"
+        )
+
+
+def require_leased(lease: Leased | None) -> None:
+    """Between the plan and its place in Spark's log a process can freeze for any time."""
+    if lease is not None and not lease.holds:
+        raise SpillwayError(
+            "this node's lease ran out while a batch was planned: the query may run elsewhere by"
+            " now; nothing to do, the node reports anew"
+        )

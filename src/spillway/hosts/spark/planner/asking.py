@@ -15,7 +15,7 @@ from typing import Any
 from spillway.clock import Clock
 from spillway.coding import from_json, to_json
 from spillway.errors import SpillwayError
-from spillway.model import Order, Report
+from spillway.model import Order, Report, Target
 
 RETRY_S = 1.0  # after a failure the gate goes on alone for this long before it asks again,
 LONGEST_RETRY_S = 8.0  # and twice as long after each further one
@@ -24,6 +24,29 @@ _LONGEST_LINE_BYTES = 1 << 20
 
 
 Ask = Callable[[Report], Order | None]
+
+
+class Leased:
+    """Of a node whose queries others may take over: what the driver allows ends with the node's
+    lease. A driver that does not answer is then no longer a leave to go on alone.
+
+    The lease is of the host's monotonic clock, which stands for every process on it.
+    """
+
+    def __init__(self, ask: Ask, target: Target, elapsed: Callable[[], float]) -> None:
+        self._ask, self._elapsed = ask, elapsed
+        self._order = Order(target=target, plan_until_s=float("-inf"))
+
+    def ask(self, report: Report) -> Order | None:
+        order = self._ask(report)
+        if order is not None and order.plan_until_s is not None:
+            self._order = order
+        return order if self.holds else replace(self._order, may_start=False)
+
+    @property
+    def holds(self) -> bool:
+        assert self._order.plan_until_s is not None
+        return self._elapsed() <= self._order.plan_until_s
 
 
 class Driver:

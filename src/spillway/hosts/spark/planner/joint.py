@@ -46,6 +46,7 @@ class Lead:
     share: float = 1.0
     prices: Prices | None = None
     parallelism: int | None = None  # tasks of a batch
+    beats: bool = False  # whether it sends a heartbeat, where none may be sent without leave
 
 
 class Joint:
@@ -100,6 +101,7 @@ class Joint:
             starts=said["starts"],
             share=said["share"],
             parallelism=said["parallelism"],
+            beats=said["beats"],
             prices=None if prices is None else Prices(**{**prices, "doubts": (0.0,) * 6}),
         )
 

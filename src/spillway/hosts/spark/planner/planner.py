@@ -10,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from spillway.errors import SpillwayError
 from spillway.gate.company import ALONE, NOTHING, Company
 from spillway.gate.offsets import Offset, decode, encode, is_sentinel
 from spillway.gate.options import GateOptions
@@ -23,8 +22,10 @@ from spillway.hosts.spark.planner.around import (
     TriggerWatch,
     committed_s,
     gate_of,
+    require_durable,
+    require_leased,
 )
-from spillway.hosts.spark.planner.asking import Driver
+from spillway.hosts.spark.planner.asking import Driver, Leased
 from spillway.hosts.spark.planner.joint import Joint, Lead
 from spillway.hosts.spark.planner.stream import (
     Shedding,
@@ -60,6 +61,10 @@ class Planner:
         self._ask = around.ask
         if self._ask is None and gate.channel is not None:
             self._ask = Driver(gate.channel, self._clock).ask
+        self._lease: Leased | None = None
+        if gate.leased and self._ask is not None:
+            self._lease = Leased(self._ask, gate.target, self._elapsed)
+            self._ask = self._lease.ask
         self._joint = around.joint
         if self._joint is None and gate.joint is not None:
             self._joint = Joint(gate.joint, self._options)
@@ -117,7 +122,8 @@ class Planner:
                 require_the_same(self._options, batch.pinned, self._schema)
             self._running = Running(end=end, planned_s=self._elapsed(), shown=True, replayed=True)
         elif not running.shown:
-            self._require_durable(start)
+            require_durable(start, self._completed_seq)
+            require_leased(self._lease)
             running.shown = True
         return batch
 
@@ -192,7 +198,9 @@ class Planner:
         planned, starts = self._lead(previous)
         if self._joint is not None:
             share, prices, tasks = self._gate.share, self._gate.prices, self.parallelism
-            self._joint.leads(Lead(starts=starts, share=share, prices=prices, parallelism=tasks))
+            beats = planned is not None
+            lead = Lead(starts=starts, share=share, prices=prices, parallelism=tasks, beats=beats)
+            self._joint.leads(lead)
             if starts and (planned is None or planned.heartbeat):
                 self._running = replace(self._runs(None), shown=True)
         return planned
@@ -220,7 +228,8 @@ class Planner:
                 if self._gate.has_news:  # the last batch has ended: the driver hears of it once
                     self._may_start(previous, waiting, company, 0.0)
                 if beat := self._beat(previous):
-                    return beat, False
+                    leave = self._lease is None or self._may_start(previous, waiting, company, 0.0)
+                    return beat if leave else None, False
             if left_s <= 0.0:
                 return None, False
             self._sleep(min(left_s, max(nap_s, self._silence.nap_s(looked_s))))
@@ -264,7 +273,8 @@ class Planner:
         """This gate's part of what another one has decided."""
         waiting = self._survey(previous)
         if waiting.tuples == 0:
-            return self._beat(previous)
+            leave = self._lease is None or lead.starts or lead.beats
+            return self._beat(previous) if leave else None
         if not lead.starts:
             return None
         self.parallelism = lead.parallelism or self.parallelism
@@ -288,11 +298,3 @@ class Planner:
 
     def _company(self) -> Company:
         return ALONE if self._joint is None else self._joint.company(self._clock.now_s())
-
-    def _require_durable(self, start: Encoded) -> None:
-        """Spark completes the previous batch before it shows the next plan, unless it logs late."""
-        if not is_sentinel(start) and self._completed_seq != start["seq"]:
-            raise SpillwayError(
-                "asyncProgressTrackingEnabled is true: the gate needs the offset to be on disk"
-                " before the batch runs; leave that option of writeStream out"
-            )

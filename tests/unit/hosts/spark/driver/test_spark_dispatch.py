@@ -364,3 +364,23 @@ def test_what_is_known_of_a_class_is_read_by_the_clock() -> None:
     assert desk.silent_s("gold") == pytest.approx(7.0)
     [load] = desk.loads("gold").values()
     assert load.fixed_s == 0.05
+
+
+def test_a_query_that_leaves_gets_no_more_turns_and_its_batch_is_waited_for() -> None:
+    desk = dispatcher(slots=2, clock=WallClock())
+    assert desk.answer(report("gold1")).may_start
+    begun_s = time.monotonic()
+    desk.finish("gold1", 0.2)
+    assert time.monotonic() - begun_s >= 0.2  # its batch did not end
+    assert not desk.answer(replace(report("gold1"), ended=(batch(0.1),))).may_start
+    desk.finish("gold1", 60.0)  # it has ended by now
+    desk.left("gold1")
+    assert desk.last_report("gold1") is None
+    assert desk.answer(report("gold1")).may_start  # as one that comes anew
+
+
+def test_every_order_says_how_long_it_holds() -> None:
+    desk = dispatcher(slots=2, clock=WallClock())
+    assert desk.answer(report("gold1", pending=0)).plan_until_s is None
+    desk.plan_until_s = 17.0
+    assert desk.answer(report("gold1", pending=0)).plan_until_s == 17.0

@@ -51,3 +51,12 @@ def test_the_cause_is_our_own_line_else_the_last_error() -> None:
     assert not is_ours(EOF)
     assert cause_of("ended without an error") == "ended without an error"
     assert cause_of("") == "no message"
+
+
+def test_a_query_that_left_and_comes_again_has_never_ended() -> None:
+    restarts, now_s = Restarts(), 0.0
+    assert restarts.due("q", now_s, "gone")
+    assert not restarts.due("q", now_s, "gone")
+    restarts.forget("q")
+    assert restarts.counts["q"] == 0
+    assert restarts.due("q", now_s, "gone")

@@ -1,0 +1,246 @@
+"""`spillway cluster`, `spillway query` and `spillway node`: one flow on many nodes."""
+
+import signal
+import threading
+import time
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+import yaml
+
+from spillway.cli.screen import console, errors, print_json, print_table
+from spillway.errors import SpillwayError
+from spillway.model import parse_duration_s
+
+if TYPE_CHECKING:
+    from spillway.hosts.cluster.opening import Place
+
+cluster = typer.Typer(help="Run one flow on many nodes.", no_args_is_help=True)
+query = typer.Typer(help="Add and stop queries while a cluster runs.", no_args_is_help=True)
+
+File = Annotated[Path, typer.Argument(help="the cluster file: a flow file with a section cluster")]
+Of = Annotated[Path, typer.Option("--cluster", help="the cluster file")]
+AsJson = Annotated[bool, typer.Option("--json", help="print JSON only")]
+
+
+def _place(file: Path) -> "Place":
+    from spillway.check.flow_file import load_flow
+    from spillway.hosts.cluster.opening import place_of
+
+    return place_of(file, load_flow(file))
+
+
+def _ask(file: Path, as_json: bool, **request: Any) -> None:
+    from spillway.hosts.cluster.asking import ask
+    from spillway.hosts.cluster.messages import Request
+
+    done = ask(_place(file), Request(**request))
+    if as_json:
+        print_json({"done": done})
+    else:
+        console.print(done, highlight=False)
+
+
+def _say(text: str) -> None:
+    stamp = time.strftime("%H:%M:%S")
+    errors.print(f"{stamp} {text}", highlight=False, markup=False, soft_wrap=True)
+
+
+@cluster.command()
+def run(
+    file: File,
+    advise: Annotated[bool, typer.Option(help="decide and journal, carry out nothing")] = False,
+) -> None:
+    """Coordinate a cluster. A second one stands by; Ctrl-C on the leader stops the cluster."""
+    from spillway.hosts.cluster.coordinating import Coordinating
+
+    place, stop = _place(file), threading.Event()
+    coordinating = Coordinating(place, _say, advises=advise)
+    asked = threading.Event()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGTERM or asked.is_set() or not coordinating.leads:
+            stop.set()
+        else:
+            asked.set()
+            _say("the cluster stops; again: only this coordinator does, and the nodes go on")
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    coordinating.run(stop, asked)
+
+
+@cluster.command()
+def check(file: File, as_json: AsJson = False) -> None:
+    """Check a cluster file and its control log; nothing is started."""
+    from spillway.check.plan import plan_of
+
+    place = _place(file)
+    plan = plan_of(place.flow)
+    place.reports().read(0)
+    place.assignments().read(0)
+    if as_json:
+        print_json({**plan.as_json(), "cluster": place.cluster.model_dump()})
+        return
+    wanted = place.cluster
+    console.print(
+        f"{file} is right: {len(plan.queries)} queries on {wanted.fewest} to {wanted.most} nodes of"
+        f" {wanted.cores} task slots; its control log answers",
+        highlight=False,
+    )
+
+
+@cluster.command()
+def status(
+    file: File,
+    watch: Annotated[bool, typer.Option(help="again every second, until Ctrl-C")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Nodes, queries and moves under way."""
+    from spillway.hosts.cluster.status import Status, tables
+
+    found = Status(_place(file))
+    while True:
+        now = found.now()
+        if as_json:
+            print_json(now)
+        else:
+            if watch:
+                console.clear()
+            for table in tables(now):
+                print_table(table)
+        if not watch:
+            return
+        time.sleep(1.0)
+
+
+@cluster.command("set")
+def set_setting(
+    change: Annotated[str, typer.Argument(help="CLASS.SETTING=VALUE, for example gold.delay=1s")],
+    file: Of,
+    as_json: AsJson = False,
+) -> None:
+    """Change priority, delay or lend of a class on all nodes."""
+    key, equals, value = change.partition("=")
+    if not equals or not value:
+        raise SpillwayError(f"'{change}' is no change: write CLASS.SETTING=VALUE")
+    _ask(file, as_json, kind="set", name=key, value=value)
+
+
+@cluster.command()
+def move(
+    query: Annotated[str, typer.Argument(help="the query")],
+    node: Annotated[str, typer.Argument(help="where it goes")],
+    file: Of,
+    as_json: AsJson = False,
+) -> None:
+    """Move a query to another node: stopped there, started here from the same checkpoint."""
+    _ask(file, as_json, kind="move", name=query, value=node)
+
+
+@cluster.command()
+def drain(
+    node: Annotated[str, typer.Argument(help="the node")], file: Of, as_json: AsJson = False
+) -> None:
+    """Give a node's queries to the others, then stop it."""
+    _ask(file, as_json, kind="drain", name=node)
+
+
+@cluster.command()
+def stop(file: File, wait: Annotated[str, typer.Option(help="at most")] = "60s") -> None:
+    """Stop all nodes and coordinators; the next `cluster run` goes on where they stopped."""
+    from spillway.hosts.cluster.asking import ask
+    from spillway.hosts.cluster.messages import Request
+    from spillway.hosts.cluster.status import Status
+
+    place, wait_s = _place(file), parse_duration_s(wait, "--wait")
+    console.print(ask(place, Request(kind="end")), highlight=False)
+    found, deadline_s = Status(place), time.monotonic() + wait_s
+    while (left := found.now())["nodes"] or left["leader"]:
+        if time.monotonic() > deadline_s:
+            raise SpillwayError(f"not stopped within {wait}: {', '.join(left['nodes'])} still run")
+        time.sleep(0.5)
+    console.print("all nodes have stopped", highlight=False)
+
+
+@cluster.command()
+def audit(file: File, as_json: AsJson = False) -> None:
+    """All ledgers of all nodes together: offered = admitted + shed + pending, to the tuple."""
+    from spillway.hosts.cluster.status import audit_rows
+
+    rows = audit_rows(_place(file))
+    exact = all(row["exact"] for row in rows)
+    if as_json:
+        print_json({"exact": exact, "queries": rows})
+    else:
+        for row in rows:
+            said = "exact" if row["exact"] else "; ".join(row["problems"]) or "batches are missing"
+            console.print(
+                f"{row['query']}/{row['stream']}: offered {row['offered']:,} = admitted"
+                f" {row['admitted']:,} + shed {row['shed']:,} + pending {row['pending']:,} over"
+                f" {row['ledgers']} ledgers: {said}",
+                highlight=False,
+            )
+    if not exact:
+        raise typer.Exit(1)
+
+
+@query.command("add")
+def add_query(
+    file: Annotated[Path, typer.Argument(help="YAML: queries: {NAME: {...}}")],
+    of: Of,
+    as_json: AsJson = False,
+) -> None:
+    """Add queries to a running cluster."""
+    for name, body in _queries_in(file).items():
+        _ask(of, as_json, kind="add", name=name, query=body)
+
+
+@query.command("stop")
+def stop_query(
+    name: Annotated[str, typer.Argument(help="the query")], of: Of, as_json: AsJson = False
+) -> None:
+    """Stop a query for good; its checkpoint stays on disk."""
+    _ask(of, as_json, kind="stop", name=name)
+
+
+@query.command("list")
+def list_queries(of: Of, as_json: AsJson = False) -> None:
+    """What runs where."""
+    from spillway.hosts.cluster.status import Status, tables
+
+    now = Status(_place(of)).now()
+    if as_json:
+        print_json(now["queries"])
+    else:
+        print_table(tables(now)[1])
+
+
+def _queries_in(file: Path) -> dict[str, Any]:
+    try:
+        value = yaml.safe_load(file.read_text())
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise SpillwayError(f"{file} cannot be read: {error}") from error
+    found = value.get("queries") if isinstance(value, dict) else None
+    if not isinstance(found, dict) or not found:
+        raise SpillwayError(f"{file} has no queries: write `queries: {{NAME: {{sql: ...}}}}`")
+    return found
+
+
+def node(
+    file: File,
+    name: Annotated[str, typer.Option(help="the node's name, its own in the cluster")],
+) -> None:
+    """Run one node of a cluster: a Spark application that is given its queries."""
+    from spillway.hosts.cluster.node_process import run_node
+
+    stop = threading.Event()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        stop.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    run_node(_place(file), name, _say, stop)

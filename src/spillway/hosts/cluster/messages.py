@@ -1,0 +1,106 @@
+"""What the bodies of a control log's records say.
+
+In the log of assignments, written by the leader alone: `leader`, `flow`, `query/NAME`, `node/NAME`
+and `answer/ID`. In the log of reports: `node/NAME`, by the node, and `request/ID`, by a user.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from spillway.cluster.views import HostView, QueryView
+
+LEADER, FLOW = "leader", "flow"
+QUERY, NODE, ANSWER, REQUEST = "query/", "node/", "answer/", "request/"
+
+QueryState = Literal["waits", "runs", "leaves", "ended"]
+NodeState = Literal["starting", "running", "draining", "ended"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Leadership:
+    """Who leads; the epoch of its record counts the leaders."""
+
+    leader: str
+    lease_s: float
+    beat: int = 0  # a renewal is a new record
+    ended: bool = False  # the cluster was stopped: stand-bys end as well
+    host: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FlowGiven:
+    """What all nodes share."""
+
+    flow: Mapping[str, Any]  # the flow file without its queries
+    folder: str  # checkpoints, where every node can reach them
+    lease_s: float
+    cores: int  # of a node
+    master: str | None = None  # of the Spark application that a node is
+    ends: bool = False  # all nodes are to stop; queries stay as they are for the next start
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Assignment:
+    """A query: what it is, and which life of which node may run it.
+
+    `waits`: nobody may. `runs`: the life does. `leaves`: the life is to stop it, and says so by a
+    report that has read this record and does not name the query any more. `ended`: it was taken
+    out; should one of its name be added again, it gets the next generation.
+    """
+
+    query: Mapping[str, Any]
+    state: QueryState = "waits"
+    node: str | None = None
+    life: str | None = None
+    to: str | None = None  # where it goes next; None: wherever there is room
+    ends: bool = False  # it goes nowhere: it is taken out
+    generation: int = 1  # of its checkpoint
+    held_back: bool = False  # at a first start: until all nodes are there
+    moved_from: str | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeOrder:
+    """What a node is to be."""
+
+    state: Literal["runs", "stops"] = "runs"  # stops: once nothing is on it any more
+    quotas: Mapping[str, float] = field(default_factory=dict)  # by class; empty: by priority
+    life: str | None = None  # the one that the leader holds with, should two go by this name
+    launched: int = 0  # times that the coordinator's launcher was asked for it
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    done: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeReport:
+    """A node at one moment, and its claim to its lease."""
+
+    life: str
+    lease_s: float
+    state: NodeState
+    applied: int  # assignments were read up to there when the rest was looked at
+    running: Mapping[str, int]  # query -> epoch of the assignment; also those that start or stop
+    before: tuple[str, ...] = ()  # earlier lives of the same process: nothing of them runs any more
+    host: HostView | None = None
+    queries: tuple[QueryView, ...] = ()
+    states: Mapping[str, str] = field(default_factory=dict)  # of queries, for people
+    failed: Mapping[str, str] = field(default_factory=dict)  # queries that it gave up, and why
+    machine: str = ""
+    time_s: float = 0.0  # wall time, for people: nothing is decided by it
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """What a user asks of the leader."""
+
+    kind: Literal["add", "stop", "move", "drain", "set", "end"]
+    name: str = ""  # of the query, the node or the setting
+    value: str = ""  # the node to move to, the setting's value
+    query: Mapping[str, Any] | None = None

@@ -1,0 +1,295 @@
+"""A node: one Spark application that takes its queries from the control log.
+
+Two threads. One beats: it reads the assignments, says where the node stands, and so renews the
+lease; it never waits for Spark. The other one carries out: it starts and stops queries, which takes
+seconds. A node that lost its lease stops its queries, begins a new life, and waits to be given
+some again: what it held may run elsewhere by now.
+"""
+
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from spillway.coding import to_json
+from spillway.errors import SpillwayError
+from spillway.flow.flow import Query
+from spillway.hosts.cluster.control_log import AwayError, ControlLog, Latest
+from spillway.hosts.cluster.duties import Duties, Duty
+from spillway.hosts.cluster.leases import NodeLease
+from spillway.hosts.cluster.messages import NODE, NodeReport, NodeState
+from spillway.hosts.cluster.node_folder import Given, NodeFolder
+from spillway.hosts.cluster.node_view import views
+from spillway.hosts.cluster.records import Record
+from spillway.hosts.spark.driver.application import Application
+from spillway.hosts.spark.driver.terms import CHANGEABLE
+from spillway.sinks.fence import Fence
+
+BEATS = 5  # in a lease
+LAST_BATCH_S = 3.0  # that a query which leaves may take for the batch it is in
+HANGS_S = 60.0  # a query that takes longer to stop
+_LOOK_S = 0.1
+Say = Callable[[str], None]
+
+
+class Node:
+    def __init__(
+        self, name: str, cluster: str, reports: ControlLog, assignments: ControlLog, say: Say
+    ) -> None:
+        self._name, self._cluster, self._say = name, cluster, say
+        self._reports, self._assignments = reports, Latest(assignments)
+        self._application: Application | None = None
+        self._folder: NodeFolder | None = None
+        self._lease = NodeLease(float("inf"), lambda: uuid.uuid4().hex[:12])
+        self._lock = threading.Lock()
+        self._one_beat = threading.Lock()  # both threads may beat
+        self.duties = Duties(node=name)
+        self._busy: dict[str, int] = {}  # query -> epoch
+        self._failed: dict[str, str] = {}
+        self._quotas: Mapping[str, float] = {}
+        self._state: NodeState = "starting"
+        self._epoch = 0
+        self._stops_since_s: float | None = None
+        self._away = False
+        self._stopping = threading.Event()
+        self._beating = threading.Thread(target=self._beat_on, name="spillway-beat", daemon=True)
+        self.ended_by: SpillwayError | None = None
+
+    @property
+    def life(self) -> str:
+        return self._lease.life.name
+
+    # -- beating
+
+    def await_flow(self, wait_s: float) -> None:
+        """Until a coordinator has said what this cluster runs; then it beats."""
+        deadline_s = time.monotonic() + wait_s
+        while self.duties.flow is None:
+            self._assignments.read_on()
+            self.duties.read(self._assignments, self._lease.life.name)
+            if self.duties.flow is None:
+                if time.monotonic() > deadline_s:
+                    raise SpillwayError(
+                        f"no coordinator has led cluster '{self._cluster}' within {wait_s:g} s:"
+                        " start one with `spillway cluster run`"
+                    )
+                time.sleep(_LOOK_S)
+        self._lease.lease_s = self.duties.flow.lease_s
+        self._beating.start()
+
+    def _beat_on(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self.beat()
+                if self._away:
+                    self._say("the control log answers again")
+                self._away = False
+            except AwayError as error:
+                if not self._away:
+                    lease_s = self._lease.lease_s
+                    self._say(f"{error}; without it the queries here stop after {lease_s:g} s")
+                self._away = True
+            except SpillwayError as error:
+                self.ended_by = error
+                self._stopping.set()
+            self._stopping.wait(self._lease.lease_s / BEATS)
+
+    def beat(self) -> None:
+        """Read what is to be done, say what is done. Not after a lapse, before all has stopped."""
+        with self._one_beat:
+            self._read_and_report()
+
+    def _read_and_report(self) -> None:
+        self._assignments.read_on()
+        with self._lock:
+            if self._lease.lapsed(time.monotonic()) or self._hangs(time.monotonic()):
+                return
+            self.duties.read(self._assignments, self._lease.life.name)
+            if self.duties.is_superseded(self._lease.lives):
+                raise SpillwayError(
+                    f"another node goes by the name '{self._name}' now: this one ends; give every"
+                    " node of a cluster a name of its own"
+                )
+            report, life = self._report(), self._lease.life.name
+            self._epoch += 1
+            record = Record(
+                cluster=self._cluster,
+                key=NODE + self._name,
+                epoch=self._epoch,
+                writer=life,
+                body=to_json(NodeReport, report),
+            )
+        sent_s = time.monotonic()
+        self._reports.append(record)
+        with self._lock:
+            self._lease.reported(life, sent_s, time.monotonic())
+            if self._application is not None:
+                self._application.dispatcher.plan_until_s = self._lease.life.until_s
+
+    def _hangs(self, now_s: float) -> bool:
+        """A query does not stop: the node lets its lease go, and others need not wait for ever."""
+        since_s = self._stops_since_s
+        return since_s is not None and now_s - since_s > HANGS_S
+
+    def _report(self) -> NodeReport:
+        application, life = self._application, self._lease.life
+        cores = self.duties.flow.cores if self.duties.flow is not None else 1
+        host, queries = views(self._name, cores, self._state, application, time.time())
+        return NodeReport(
+            life=life.name,
+            before=life.before,
+            lease_s=self._lease.lease_s,
+            state=self._state,
+            applied=self.duties.applied,
+            running=dict(self._busy),
+            host=host,
+            queries=queries,
+            states={} if application is None else {n: application.states.of(n) for n in self._busy},
+            failed=dict(self._failed),
+            machine=socket.gethostname(),
+            time_s=time.time(),
+        )
+
+    # -- carrying out
+
+    def serve(self, application: Application, folder: NodeFolder, stop: threading.Event) -> None:
+        """Until it is told to end, by the leader or by `stop`; raises what ended it otherwise."""
+        application.gates.leased = True
+        application.fence_of = self._fence
+        application.dispatcher.plan_until_s = self._lease.life.until_s
+        self._application, self._folder, self._state = application, folder, "running"
+        try:
+            while not stop.wait(_LOOK_S) and self.ended_by is None:
+                if self.duties.order.state == "stops" and not self._busy:
+                    break
+                self._state = "running" if self.duties.order.state == "runs" else "draining"
+                self.carry_out(time.monotonic())
+        finally:
+            self._end()
+        if self.ended_by is not None:
+            raise self.ended_by
+
+    def carry_out(self, now_s: float) -> None:
+        """One difference between what runs and what should."""
+        assert self._application is not None
+        with self._lock:
+            lapsed = self._lease.lapsed(now_s)
+            duties = {} if lapsed else dict(self.duties.queries)
+            busy = dict(self._busy)
+        if lapsed and not busy:
+            self._begin_anew()
+        leaving = [n for n, epoch in busy.items() if n not in duties or duties[n].epoch != epoch]
+        coming = sorted(
+            (name for name in duties if name not in busy and name not in self._failed),
+            key=lambda name: -self._priority(duties[name]),
+        )
+        if leaving:
+            self._stop(leaving[0], 0.0 if lapsed else LAST_BATCH_S)
+        elif coming:
+            self._start(coming[0])
+        self._failed = {n: why for n, why in self._failed.items() if n in duties}
+        self._follow()
+        self._supervise()
+
+    def _follow(self) -> None:
+        """What the leader says of classes: targets and priorities of all nodes, shares of this."""
+        application, flow = self._application, self.duties.flow
+        assert application is not None
+        classes = {} if flow is None else flow.flow["classes"]
+        for name, given in classes.items():
+            running = application.classes[name]
+            for key in CHANGEABLE:
+                if key in given and getattr(running, key) != given[key]:
+                    application.change(f"{name}.{key}", str(given[key]))
+        if (quotas := self.duties.order.quotas) != self._quotas:
+            self._quotas = quotas
+            application.dispatcher.change(lambda control: control.own(quotas))
+            application.event("owns", shares=dict(quotas))
+
+    def _priority(self, duty: Duty) -> int:
+        assert self._application is not None
+        return self._application.classes[duty.given.query.get("class", "default")].priority
+
+    def _begin_anew(self) -> None:
+        with self._lock:
+            self._lease.begin_anew()
+            self.duties.queries = {}
+        self._say("its lease ran out, its queries have stopped; it reports anew")
+
+    def _start(self, name: str) -> None:
+        assert self._application is not None
+        assert self._folder is not None
+        with self._lock:  # what is no duty any more is not begun
+            duty = self.duties.queries.get(name)
+            if duty is None or not self._lease.holds(time.monotonic()):
+                return
+            self._busy[name] = duty.epoch
+        given = Given(generation=duty.given.generation, epoch=duty.epoch)
+        self._folder.given[name] = given
+        self._application.event("given", query=name, epoch=duty.epoch, reason=duty.given.reason)
+        try:
+            self._application.add(name, _query_of(duty))
+        except SpillwayError as error:
+            self._give_up(name, str(error))
+
+    def _fence(self, name: str) -> Fence:
+        assert self._folder is not None
+        given = self._folder.given[name]
+        owner = f"{self._cluster}/{name}"
+        return Fence(owner=owner, generation=given.generation, epoch=given.epoch)
+
+    def _stop(self, name: str, wait_s: float) -> None:
+        assert self._application is not None
+        self._stops_since_s = time.monotonic()
+        self._application.remove(name, wait_s)
+        self._stops_since_s = None
+        with self._lock:
+            epoch = self._busy.pop(name, None)
+        self._application.event("left", query=name, epoch=epoch)
+        with suppress(SpillwayError):
+            self.beat()  # whoever waits for it need not wait for the next one
+
+    def _give_up(self, name: str, why: str) -> None:
+        assert self._application is not None
+        self._failed[name] = why
+        self._say(f"query '{name}' is given up: {why}")
+        self._application.event("given up", query=name, error=why)
+        self._stop(name, 0.0)
+
+    def _supervise(self) -> None:
+        assert self._application is not None
+        try:
+            self._application.supervise()
+        except SpillwayError as error:
+            named = [name for name in self._busy if f"'{name}'" in str(error)]
+            if not named:
+                raise
+            self._give_up(named[0], str(error))
+
+    def give_up(self) -> None:
+        """It could not serve: say so, if it can still be said."""
+        if not self._stopping.is_set():
+            with self._lock:
+                self._busy, self._state = {}, "ended"
+            self._say_last()
+
+    def _end(self) -> None:
+        """Stop all, then say that nothing runs: nobody has to wait for the lease."""
+        assert self._application is not None
+        self._application.stop()
+        with self._lock:
+            self._busy, self._state = {}, "ended"
+        self._say_last()
+
+    def _say_last(self) -> None:
+        self._stopping.set()
+        if self._beating.is_alive():
+            self._beating.join()
+        with suppress(SpillwayError):
+            self.beat()
+
+
+def _query_of(duty: Duty) -> Query:
+    return Query.model_validate(dict(duty.given.query))

@@ -1,0 +1,80 @@
+"""Where a node's files are: checkpoints are shared, ledgers and journal are its own.
+
+A checkpoint belongs to a generation of a query, wherever it runs. A ledger belongs to one node and
+one epoch, so that a node that froze and its successor never write to the same file; an audit reads
+all of them together.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+
+from spillway.gate.ledger import Audit, Life, LifeAudit
+from spillway.gate.offsets import Offset
+from spillway.hosts.spark.files import Folder, logged_batches, read_ledger
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """Of the assignment that a query runs by."""
+
+    generation: int
+    epoch: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeFolder(Folder):
+    shared: Path
+    given: dict[str, Given] = field(default_factory=dict)  # by query
+
+    def checkpoint(self, query: str) -> Path:
+        return checkpoint_of(self.shared, query, self.given[query].generation)
+
+    def ledger(self, query: str, stream: str) -> Path:
+        name = f"{query}.{stream}.e{self.given[query].epoch}.jsonl"
+        return self.root / "ledgers" / name
+
+
+def root_of(shared: Path, node: str, life: str) -> Path:
+    """Of one process: another one may have gone by the name, and may still hold its folder."""
+    return shared / "nodes" / f"{node}.{life}"
+
+
+def checkpoint_of(shared: Path, query: str, generation: int) -> Path:
+    return shared / "checkpoints" / query / f"g{generation}"
+
+
+def ledgers_of(shared: Path, query: str, stream: str) -> list[Path]:
+    """Of all nodes and epochs."""
+    return sorted((shared / "nodes").glob(f"*/ledgers/{query}.{stream}.e*.jsonl"))
+
+
+def audits_of(shared: Path, query: str, stream: str, generation: int = 1) -> list[Audit]:
+    """What all nodes together have done to a stream for a query: as one ledger."""
+    ledgers = ledgers_of(shared, query, stream)
+    archived = chain.from_iterable(read_ledger(path) for path in ledgers)
+    found: dict[Life, LifeAudit] = {}
+    for offset in archived:
+        life = (offset.gate, offset.began_us)
+        found.setdefault(life, LifeAudit()).add(offset)
+    for offset in _completed(checkpoint_of(shared, query, generation)):
+        life = (offset.gate, offset.began_us)
+        if offset.gate == f"{query}/{stream}":
+            found.setdefault(life, LifeAudit()).add(offset, "ledgers and Spark's offset log differ")
+    return [audit.result() for audit in found.values()]
+
+
+def _completed(checkpoint: Path) -> Iterator[Offset]:
+    for batch in logged_batches(checkpoint):
+        if batch.completed:
+            yield from batch.gates()
+
+
+def by_stream(shared: Path) -> Mapping[tuple[str, str], int]:
+    """(query, stream) -> how many ledgers there are of it."""
+    found: dict[tuple[str, str], int] = {}
+    for path in (shared / "nodes").glob("*/ledgers/*.e*.jsonl"):
+        query, stream, _, _ = path.name.rsplit(".", 3)
+        found[query, stream] = found.get((query, stream), 0) + 1
+    return found

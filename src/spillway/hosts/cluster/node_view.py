@@ -1,0 +1,133 @@
+"""A node as the cluster's decisions see it, from what its driver knows already.
+
+A query is one operator here. What it wants of the node is batch time per second: each tuple's cost,
+and the fixed price of as few batches as its target allows. That comes from what its gate has
+learned, not from the processor: a query that waits for something else fills a node as well. A
+node's capacity is therefore the number of batches that it runs side by side; where these share
+cores, each takes longer, and what they want grows by that.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from spillway.classes.balance import QueryLoad, longest_interval_s
+from spillway.cluster.views import (
+    ClassView,
+    HostState,
+    HostView,
+    OperatorView,
+    QueryView,
+    Resources,
+)
+from spillway.hosts.cluster.messages import NodeState
+from spillway.hosts.spark.driver.application import Application
+from spillway.hosts.spark.driver.progress import DeliveredBatch
+from spillway.model import Target
+
+_RECENT_S = 10.0  # what delays and shed tuples are taken from
+_PLENTY_MB = 1e6  # memory and network are not what limits a node here
+_STATES: dict[NodeState, HostState] = {
+    "starting": "starting",
+    "running": "running",
+    "draining": "draining",
+    "ended": "draining",
+}
+
+
+def views(
+    name: str, cores: int, state: NodeState, application: Application | None, now_s: float
+) -> tuple[HostView, tuple[QueryView, ...]]:
+    """The node and its queries; `now_s` is wall time."""
+    slots = max(1, cores if application is None else application.dispatcher.control.turns.slots)
+    capacity = Resources(cpu_cores=float(slots), memory_mb=_PLENTY_MB, network_mb_per_s=_PLENTY_MB)
+    if application is None:
+        return HostView(name=name, capacity=capacity, state=_STATES[state]), ()
+    look = _Look(application, now_s)
+    host = HostView(
+        name=name,
+        capacity=capacity,
+        operators=tuple(look.operators()),
+        classes=tuple(look.of_class(class_name, slots) for class_name in application.classes),
+        state=_STATES[state],
+    )
+    return host, tuple(look.query(query) for query in look.queries)
+
+
+def load_cores(load: QueryLoad, target: Target) -> float:
+    """Batch time per second: c r, and o as seldom as the target allows."""
+    if load.rate_per_s <= 0.0:
+        return 0.0
+    interval_s = longest_interval_s(load, target)
+    fixed = load.fixed_s / interval_s if interval_s > 0.0 else 1.0
+    return load.rate_per_s * load.cost_s + min(1.0, fixed)
+
+
+class _Look:
+    """At everything once, because other threads go on."""
+
+    def __init__(self, application: Application, now_s: float) -> None:
+        self._application, self.queries = application, dict(application.flow.queries)
+        self._loads: dict[str, QueryLoad] = {}
+        for class_name in application.classes:
+            self._loads.update(application.dispatcher.loads(class_name))
+        self._recent = {
+            query: [b for b in application.delivered(query)[-200:] if b.ended_s > now_s - _RECENT_S]
+            for query in self.queries
+        }
+
+    def operators(self) -> Iterator[OperatorView]:
+        """Of those queries whose costs are known here: of the others the leader may know more."""
+        for query, load in self._loads.items():
+            if query not in self.queries:
+                continue
+            cores, progress = self._cores(query), self._application.progress.get(query)
+            yield OperatorView(
+                name=query,
+                queries=(query,),
+                use=Resources(cpu_cores=min(1.0, cores)),
+                state_mb=0.0 if progress is None else progress.state_bytes / 2**20,
+                true_rate_per_s=load.rate_per_s / cores if cores > 0.0 else 1e12,
+            )
+
+    def query(self, query: str) -> QueryView:
+        given, load = self.queries[query], self._loads.get(query)
+        offered, kept = _counts(self._recent[query])
+        return QueryView(
+            name=query,
+            class_name=given.class_name,
+            priority=self._application.classes[given.class_name].priority,
+            operators=(query,),
+            offered_rate_per_s=0.0 if load is None else load.rate_per_s,
+            keep_fraction=kept / offered if offered else 1.0,
+            delay_s=_mean_delay_s(self._recent[query]),
+        )
+
+    def of_class(self, name: str, slots: int) -> ClassView:
+        application = self._application
+        own = [query for query, given in self.queries.items() if given.class_name == name]
+        batches = [batch for query in own for batch in self._recent[query]]
+        offered, kept = _counts(batches)
+        return ClassView(
+            name=name,
+            priority=application.classes[name].priority,
+            quota=application.dispatcher.control.owned.get(name, 0.0),
+            load=sum(self._cores(query) for query in own) / slots,
+            shed_tuples_per_s=(offered - kept) / _RECENT_S,
+            delay_s=_mean_delay_s(batches),
+            target_delay_s=application.target(name).delay_s,
+        )
+
+    def _cores(self, query: str) -> float:
+        load = self._loads.get(query)
+        if load is None:
+            return 0.0
+        return load_cores(load, self._application.target(self.queries[query].class_name))
+
+
+def _counts(batches: Sequence[DeliveredBatch]) -> tuple[int, int]:
+    offered = sum(batch.offered_tuples for batch in batches)
+    return offered, sum(batch.kept_tuples for batch in batches)
+
+
+def _mean_delay_s(batches: Sequence[DeliveredBatch]) -> float | None:
+    kept = sum(batch.kept_tuples for batch in batches)
+    return sum(b.mean_delay_s * b.kept_tuples for b in batches) / kept if kept else None

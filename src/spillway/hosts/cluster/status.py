@@ -1,0 +1,171 @@
+"""A cluster as its control log shows it: for people, and as JSON for what they build on it."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from spillway.coding import from_json
+from spillway.hosts.cluster.control_log import Latest
+from spillway.hosts.cluster.draft import Draft
+from spillway.hosts.cluster.messages import LEADER, NODE, Leadership, NodeReport
+from spillway.hosts.cluster.node_folder import audits_of, by_stream
+from spillway.hosts.cluster.opening import Place
+from spillway.report import Table
+
+
+class Status:
+    """Reads on each time; nothing is written."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._reports, self._assignments = Latest(place.reports()), Latest(place.assignments())
+
+    def now(self) -> dict[str, Any]:
+        self._reports.read_on()
+        self._assignments.read_on()
+        draft = Draft(self._assignments, self._place.name, "status")
+        reports = {
+            name: from_json(NodeReport, placed.record.body or {})
+            for name, placed in self._reports.of(NODE).items()
+        }
+        orders = draft.orders
+        return {
+            "cluster": self._place.name,
+            "leader": self._leader(),
+            "nodes": {
+                name: _node(reports.get(name), orders[name].state, orders[name].life)
+                for name in sorted(orders)
+            },
+            "queries": {
+                name: {
+                    "class": given.query.get("class", "default"),
+                    "state": given.state,
+                    "node": given.node,
+                    "to": given.to,
+                    "epoch": self._assignments.by_key[f"query/{name}"].record.epoch,
+                    "generation": given.generation,
+                    "moved_from": given.moved_from,
+                    "reason": given.reason,
+                    **_measured(name, reports.get(given.node or "")),
+                }
+                for name, given in sorted(draft.queries.items())
+                if given.state != "ended"
+            },
+        }
+
+    def generations(self) -> dict[str, int]:
+        """Of every query's checkpoint."""
+        self._assignments.read_on()
+        queries = Draft(self._assignments, self._place.name, "status").queries
+        return {name: given.generation for name, given in queries.items()}
+
+    def _leader(self) -> dict[str, Any] | None:
+        placed = self._assignments.by_key.get(LEADER)
+        if placed is None:
+            return None
+        word = from_json(Leadership, placed.record.body or {})
+        if not word.leader:
+            return None
+        return {"id": word.leader, "host": word.host, "epoch": placed.record.epoch}
+
+
+def _node(report: NodeReport | None, wanted: str, life: str | None) -> dict[str, Any]:
+    if report is None or report.life != life or report.host is None:
+        return {"state": "starting" if wanted == "runs" else wanted, "load": 0.0, "queries": []}
+    return {
+        "state": "stopping" if wanted == "stops" else report.state,
+        "machine": report.machine,
+        "reported_s_ago": round(max(0.0, time.time() - report.time_s), 1),
+        "load": round(report.host.utilisation, 3),
+        "queries": sorted(report.running),
+        "failed": dict(report.failed),
+        "classes": {
+            c.name: {
+                "load": round(c.load, 3),
+                "quota": round(c.quota, 3),
+                "delay_s": c.delay_s,
+                "target_delay_s": c.target_delay_s,
+                "shed_tuples_per_s": c.shed_tuples_per_s,
+            }
+            for c in report.host.classes
+        },
+    }
+
+
+def _measured(name: str, report: NodeReport | None) -> dict[str, Any]:
+    if report is not None and name in report.failed:
+        return {"doing": f"given up: {report.failed[name]}"}
+    found = [view for view in report.queries if view.name == name] if report is not None else []
+    if report is None or not found:
+        return {}
+    return {
+        "doing": report.states.get(name, ""),
+        "offered_per_s": found[0].offered_rate_per_s,
+        "keep_fraction": found[0].keep_fraction,
+        "delay_s": found[0].delay_s,
+    }
+
+
+def tables(status: Mapping[str, Any]) -> list[Table]:
+    leader = status["leader"]
+    led = f"led by {leader['id']}" if leader else "nobody leads it"
+    nodes = [
+        (name, node["state"], f"{node['load']:.0%}", ", ".join(node["queries"]), _ago(node))
+        for name, node in status["nodes"].items()
+    ]
+    queries = [
+        (
+            name,
+            query["class"],
+            _where(query),
+            query.get("doing", query["state"]),
+            "" if query.get("delay_s") is None else f"{query['delay_s']:.2f} s",
+            f"{1 - query.get('keep_fraction', 1.0):.1%}",
+            query["reason"],
+        )
+        for name, query in status["queries"].items()
+    ]
+    return [
+        Table(
+            title=f"cluster {status['cluster']}, {led}",
+            columns=("node", "state", "load", "queries", "reported"),
+            rows=nodes,
+        ),
+        Table(
+            title="queries",
+            columns=("query", "class", "node", "state", "delay", "shed", "last change"),
+            rows=queries,
+        ),
+    ]
+
+
+def _ago(node: Mapping[str, Any]) -> str:
+    return f"{node['reported_s_ago']:g} s ago" if "reported_s_ago" in node else ""
+
+
+def _where(query: Mapping[str, Any]) -> str:
+    return f"{query['node']} -> {query['to']}" if query["to"] else query["node"] or "none"
+
+
+def audit_rows(place: Place) -> list[dict[str, Any]]:
+    """One row a life of a gate, over the ledgers of all nodes."""
+    queries = Status(place).generations()
+    rows = []
+    for (query, stream), ledgers in sorted(by_stream(place.folder).items()):
+        for found in audits_of(place.folder, query, stream, queries.get(query, 1)):
+            rows.append(
+                {
+                    "query": query,
+                    "stream": stream,
+                    "ledgers": ledgers,
+                    "offered": found.totals.offered,
+                    "admitted": found.totals.admitted,
+                    "shed": found.totals.shed,
+                    "pending": found.totals.pending,
+                    "batches": found.batch_count,
+                    "exact": found.exact,
+                    "problems": list(found.problems),
+                    "missing": list(found.missing),
+                }
+            )
+    return rows
