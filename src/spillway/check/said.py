@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 
 from spillway.check.document import Location
 from spillway.errors import nearest_of, quoted, shown, unknown_name
-from spillway.flow.flow import Part
+from spillway.flow.values import Part
 
 _MOST = 50  # problems that are told
 

@@ -17,8 +17,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from spillway.cli.screen import console, print_json, printable
-from spillway.errors import SpillwayError
+from spillway.cli.screen import console, print_json
+from spillway.errors import SpillwayError, printable
 from spillway.watch.client import Running, running_at
 from spillway.watch.views import ClassView, QueryView, Snapshot
 

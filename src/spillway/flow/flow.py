@@ -4,97 +4,36 @@ Every key is declared here once, with unit, default and range; options of logs, 
 declared where they are read. The JSON Schema and the reference in docs/ are made from both.
 """
 
-import re
-from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    AfterValidator,
-    BaseModel,
     ConfigDict,
     Field,
     field_validator,
     model_validator,
 )
-from pydantic_core import CoreSchema, core_schema
 
 from spillway.errors import SpillwayError
+from spillway.flow.cluster import Cluster
+from spillway.flow.values import (
+    MOST_NAMES,
+    NONE,
+    Duration,
+    Master,
+    Name,
+    OneOf,
+    Part,
+    Scalar,
+    SqlText,
+    TargetText,
+    Utility,
+    Wait,
+)
 from spillway.gate.rules import Policy
 from spillway.gate.shedders import catalog
-from spillway.gate.shedders.expressions import columns_of
 from spillway.load import laws
 from spillway.logs.catalog import MODULES
-from spillway.model import Target, parse_duration_s
-from spillway.options import MOST_TEXT
-
-Scalar = str | int | float | bool
-
-
-def _valid_target(text: str) -> str:
-    try:
-        Target.parse(text)
-    except SpillwayError as error:
-        raise ValueError(str(error)) from error
-    return text
-
-
-def _valid_duration(text: str) -> str:
-    try:
-        parse_duration_s(text)
-    except SpillwayError as error:
-        raise ValueError(str(error)) from error
-    return text
-
-
-def _valid_utility(text: str) -> str:
-    try:
-        columns_of(text)
-    except SpillwayError as error:
-        raise ValueError(str(error)) from error
-    return text
-
-
-def _valid_wait(text: str) -> str:
-    return text if text == NONE else _valid_duration(text)
-
-
-def _valid_master(text: str) -> str:
-    if not _MASTER.fullmatch(text):
-        raise ValueError(
-            "it must be local, local[4], local[*,4], yarn, spark://host:port or k8s://url"
-        )
-    return text
-
-
-_MASTER = re.compile(
-    r"local(\[([1-9][0-9]*|\*)(,[0-9]+)?\])?|local-cluster\[[0-9, ]+\]|yarn|(spark|k8s)://\S+"
-)
-NONE = "0s"
-MOST_NAMES = 10_000  # of streams, of classes and of queries: far beyond what one driver runs
-Duration = Annotated[str, AfterValidator(_valid_duration)]
-Utility = Annotated[str, Field(min_length=1), AfterValidator(_valid_utility)]
-TargetText = Annotated[str, AfterValidator(_valid_target)]
-Master = Annotated[str, AfterValidator(_valid_master)]
-Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=64)]
-SqlText = Annotated[str, Field(min_length=1, max_length=MOST_TEXT)]
-
-
-class OneOf:
-    """A name out of a registry. The registry stays the only list."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self.names = tuple(names)
-
-    def __get_pydantic_core_schema__(self, source: object, handler: object) -> CoreSchema:
-        return core_schema.literal_schema([*self.names])
-
-
-class Part(BaseModel):
-    """A part of a flow: unknown keys are errors, values do not change."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False
-    )
+from spillway.model import parse_duration_s
 
 
 class Stream(Part):
@@ -261,7 +200,7 @@ class Control(Part):
         "dilos", description="how capacity moves between classes"
     )
     cycle: int = Field(2, ge=1, le=1000, description="periods between two redistributions")
-    warm_up: Annotated[str, AfterValidator(_valid_wait)] = Field(
+    warm_up: Wait = Field(
         "15s",
         description="`spillway run`: before the first tuple counts the queries run for so long at"
         " most, over made-up rows of their streams' columns that reach no sink; 0s: they do not",
@@ -277,49 +216,6 @@ class SparkSettings(Part):
 
     master: Master = Field("local[*,4]", description="all cores of this machine by default")
     config: dict[str, Scalar] = Field({})
-
-
-class Cluster(Part):
-    """Many nodes for one flow, as in docs/cluster.md."""
-
-    control: dict[str, Scalar] = Field(
-        {"type": "folder"},
-        description="the control log: {type: folder, path: ...}, or {type: kafka, brokers: ...,"
-        " topic: ...} with any setting of librdkafka",
-    )
-    folder: str | None = Field(
-        None, description="checkpoints and ledgers, where every node can reach them"
-    )
-    launcher: Literal["process", "standalone", "command", "none"] = Field(
-        "process", description="how a node is started; none: by somebody else"
-    )
-    command: str | None = Field(
-        None, description="launcher command: a line with {node} and {file} in it"
-    )
-    master: str | None = Field(None, description="Spark master of a node; local by default")
-    cores: int = Field(1, ge=1, le=1024, description="task slots of a node")
-    fewest: int = Field(1, ge=1, le=10_000, description="nodes that always run")
-    most: int = Field(4, ge=1, le=10_000, description="nodes that may run at once")
-    lease: Duration = Field("10s", description="how long a silent node keeps its queries")
-    period: Duration = Field("5s", description="from one decision of the coordinator to the next")
-    upper: float = Field(0.9, gt=0.0, description="load above which a node is relieved")
-    target: float = Field(0.75, gt=0.0, description="load down to which it is relieved")
-    lower: float = Field(0.5, gt=0.0, description="load below which it may be released")
-    patience: int = Field(3, ge=1, description="periods of overload before anything moves")
-    idle: int = Field(10, ge=1, description="periods below `lower` before a node is released")
-    cooldown: Duration = Field("2m", description="a query that moved, a node that started stays")
-
-    @model_validator(mode="after")
-    def _adds_up(self) -> "Cluster":
-        if self.most < self.fewest:
-            raise ValueError(f"most is {self.most}: it must be at least fewest, {self.fewest}")
-        if not self.lower < self.target < self.upper:
-            raise ValueError("lower, target and upper must ascend")
-        if (self.launcher == "command") != (self.command is not None):
-            raise ValueError("launcher command and a command go together")
-        if self.launcher == "standalone" and not (self.master or "").startswith("spark://"):
-            raise ValueError("launcher standalone needs a master, spark://host:port")
-        return self
 
 
 class Flow(Part):

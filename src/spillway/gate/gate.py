@@ -48,13 +48,7 @@ class Gate:
         self.options = options
         law = law or laws.make(options.manager, **options.law_parameters)
         self._law = self._first_law = law
-        self._settings = Settings(
-            seed=options.seed,
-            policy=options.policy,
-            dry_run=options.dry_run,
-            shares=options.masks,
-            split=options.split,
-        )
+        self._settings = Settings.of(options)
         self._model = BatchModel()
         self._restraint = Restraint(options, adapts=self._law.adapts)
         self._entry = EntryShare()

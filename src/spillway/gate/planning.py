@@ -9,6 +9,7 @@ import numpy as np
 from spillway.gate.arrivals import Arrivals
 from spillway.gate.masks import QueryShare
 from spillway.gate.offsets import Arrived, Gap, Offset, Totals
+from spillway.gate.options import GateOptions
 from spillway.gate.pacing import Cut
 from spillway.gate.rules import Policy, Rule, Stretch, kept_tuples, share_ppm
 from spillway.gate.sampling import PPM
@@ -67,6 +68,16 @@ class Settings:
     dry_run: bool = False
     shares: tuple[QueryShare, ...] = ()
     split: Split | None = None
+
+    @classmethod
+    def of(cls, options: GateOptions) -> "Settings":
+        return cls(
+            seed=options.seed,
+            policy=options.policy,
+            dry_run=options.dry_run,
+            shares=options.masks,
+            split=options.split,
+        )
 
 
 def next_offset(

@@ -11,7 +11,8 @@ from typing import Any
 
 from spillway.cluster.actions import ClusterAction, MoveQuery, SetQuota, StartNode, StopNode
 from spillway.cluster.coordinator.coordinator import Coordinator
-from spillway.flow.flow import Cluster, Flow
+from spillway.flow.cluster import Cluster
+from spillway.flow.flow import Flow
 from spillway.hosts.cluster.assigning import Standing, following
 from spillway.hosts.cluster.cluster_view import Measured, cluster_view
 from spillway.hosts.cluster.draft import Draft

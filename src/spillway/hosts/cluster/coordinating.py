@@ -16,7 +16,7 @@ from spillway.cluster.coordinator.coordinator import Coordinator
 from spillway.cluster.coordinator.directive import CoordinatorSettings
 from spillway.coding import from_json, to_json
 from spillway.errors import SpillwayError
-from spillway.flow.flow import Cluster
+from spillway.flow.cluster import Cluster
 from spillway.hosts.cluster.chief import Chief, Orders
 from spillway.hosts.cluster.control_log import AwayError, Latest, OvertakenError
 from spillway.hosts.cluster.draft import Draft

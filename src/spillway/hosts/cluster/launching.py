@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from spillway.errors import SpillwayError
-from spillway.flow.flow import Cluster
+from spillway.flow.cluster import Cluster
 
 Launch = Callable[[str], None]  # of a node, by its name
 PLACEHOLDERS = ("node", "file")

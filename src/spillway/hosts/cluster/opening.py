@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from spillway.errors import SpillwayError, unknown_name
-from spillway.flow.flow import Cluster, Flow
+from spillway.flow.cluster import Cluster
+from spillway.flow.flow import Flow
 from spillway.hosts.cluster.control_log import ControlLog
 from spillway.hosts.cluster.folder import FolderLog
 from spillway.hosts.cluster.kafka import KafkaLog

@@ -6,7 +6,6 @@ Everything that must survive a crash lives in one folder: checkpoints, ledgers a
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -23,6 +22,7 @@ from spillway.flow.flow import Flow, Query, ServiceClass
 from spillway.flow.sql import streams_of
 from spillway.hosts.spark.driver.channel import ChannelServer
 from spillway.hosts.spark.driver.conditions import Conditions
+from spillway.hosts.spark.driver.control_loop import ControlLoop
 from spillway.hosts.spark.driver.dispatch import Dispatcher
 from spillway.hosts.spark.driver.gates import Gates, schema_text
 from spillway.hosts.spark.driver.progress import (
@@ -39,7 +39,7 @@ from spillway.hosts.spark.files import Folder
 from spillway.hosts.spark.worker.instances import fused_frame
 from spillway.journal.entries import Entry, Event
 from spillway.journal.files import FileJournal
-from spillway.model import Decided, Target, parse_duration_s
+from spillway.model import Decided, Target
 from spillway.private import write_private
 from spillway.sinks import catalog as sinks
 from spillway.sinks.fence import Fence
@@ -72,13 +72,11 @@ class Application:
         self.progress: dict[str, BatchProgress] = {}
         self.journal = FileJournal(folder.journal)
         self.listeners: list[Listener] = []
-        self.looked_s: float | None = None  # when the loop last looked at the classes
         self.spark = spark
         self._clock = clock or WallClock()
         self._streams = {n: streams_of(n, q.text, flow) for n, q in flow.queries.items()}
         self.templates = {n: template_of(n, q) for n, q in flow.queries.items() if q.template}
         self._monitor: ProgressMonitor | None = None
-        self._loop = threading.Thread(target=self._control, name="spillway-loop", daemon=True)
         self._lock, self._changing = threading.Lock(), threading.Lock()
         self.fence_of: Callable[[str], Fence | None] = lambda query: None
         self._make_control()
@@ -91,6 +89,7 @@ class Application:
             flow, self.dispatcher, self.target, waiting, losses, self.event
         )
         self.conditions = self._conditions.now
+        self._loop = ControlLoop(self, self._conditions, cores=self._cores)
 
     def _make_control(self) -> None:
         self.settings = Settings(self.flow, self.folder.overrides)
@@ -125,6 +124,9 @@ class Application:
     def _tell(self, entry: Entry) -> None:
         for listener in self.listeners:
             listener.entry(entry)
+
+    def now_s(self) -> float:
+        return self._clock.now_s()
 
     def target(self, class_name: str) -> Target:
         """In force now."""
@@ -181,8 +183,7 @@ class Application:
         self.queries.stopping.set()
         self.dispatcher.drain(STOP_WAIT_S)
         self.queries.stop()
-        if self._loop.is_alive():
-            self._loop.join()
+        self._loop.join()
         if self._monitor is not None:
             self._monitor.close()
         self._channel.close()
@@ -223,12 +224,17 @@ class Application:
         """Restart queries that ended by themselves."""
         self.queries.supervise()
 
+    @property
+    def looked_s(self) -> float | None:
+        """When the loop last looked at the classes."""
+        return self._loop.looked_s
+
     def restarts(self, name: str) -> int:
         return self.queries.restarts.counts[name]
 
     def delivered(self, name: str) -> list[DeliveredBatch]:
         """A query's batches so far."""
-        return [batch for batch in self._delivered() if batch.gate.startswith(f"{name}/")]
+        return [batch for batch in self.seen()[1] if batch.gate.startswith(f"{name}/")]
 
     def _counted_s(self, name: str) -> float | None:
         return max((batch.ended_s for batch in self.delivered(name)), default=None)
@@ -284,41 +290,10 @@ class Application:
         for listener in self.listeners:
             listener.batch(progress, found)
 
-    def _delivered(self) -> list[DeliveredBatch]:
+    def seen(self) -> tuple[list[BatchProgress], list[DeliveredBatch]]:
+        """The last batch of every query, and all batches, at one moment."""
         with self._lock:
-            return list(self.batches)
-
-    def _control(self) -> None:
-        period_s = parse_duration_s(self.flow.control.period)
-        while not self.queries.stopping.wait(period_s):
-            try:
-                self._look_at_classes()
-            except Exception as error:  # quotas must not freeze for one look that failed
-                self.event("failed", error=repr(error))
-
-    def _look_at_classes(self) -> None:
-        self._follow_cores()
-        turns = self.dispatcher.control.turns
-        withheld = turns.withheld
-        decided = self.dispatcher.period_ended()
-        if turns.withheld != withheld:
-            self.event("room", withheld_slots=turns.withheld)
-        with self._lock:
-            seen = list(self.progress.values())
-        self._conditions.look(seen, self._delivered())
-        for name, new in decided.items():
-            self.event("quota", class_name=name, **asdict(new))
-        self.looked_s = self._clock.now_s()
-
-    def _follow_cores(self) -> None:
-        """Executors come and go: slots, quotas and tasks follow the cores that there are."""
-        cores = max(1, self.spark.sparkContext.defaultParallelism)
-        if cores != self._cores:
-            self._cores = cores
-            slots = batches_in_flight(cores, [c.priority for c in self.classes.values()])
-            self.dispatcher.change(lambda control: control.resize(slots, float(cores)))
-            self.dispatcher.parallelism = self.gates.tasks_of_a_batch()
-            self.event("cores", cores=cores)
+            return list(self.progress.values()), list(self.batches)
 
 
 def _put(control: ClassControl, name: str, terms: ClassTerms) -> None:
