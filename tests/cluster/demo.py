@@ -181,6 +181,7 @@ def _draw(watched: Watched, path: Path) -> None:
     for at, _ in watched.marks:
         below.axvline(at, color="grey", linewidth=0.5)
     below.legend()
+    above.set_xlim(below.get_xlim())
     label(below, x="seconds", y="load of the node")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)

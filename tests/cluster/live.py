@@ -15,6 +15,10 @@ from typing import Any
 import psutil
 import pyarrow.parquet as pq
 
+from spillway.check.flow_file import load_flow
+from spillway.hosts.cluster.opening import place_of
+from spillway.hosts.cluster.status import Status
+
 SPILLWAY = [sys.executable, "-m", "spillway.cli.app"]
 START_S = 240.0  # two cores that others use as well
 LEASE_S = 8.0
@@ -58,6 +62,7 @@ class Live:
         self.root, self.file = root, root / "live.yaml"
         self.file.write_text(flow.format(root=root, control=control, lease=LEASE_S))
         self._coordinators: list[subprocess.Popen[bytes]] = []
+        self._status: Status | None = None
 
     def coordinator(self) -> subprocess.Popen[bytes]:
         with (self.root / f"coordinator-{len(self._coordinators)}.log").open("wb") as log:
@@ -73,8 +78,10 @@ class Live:
         return done.stdout
 
     def status(self) -> dict[str, Any]:
-        value: dict[str, Any] = json.loads(self.ask("cluster", "status", str(self.file), "--json"))
-        return value
+        """As the command shows it, without a process for every look."""
+        if self._status is None:
+            self._status = Status(place_of(self.file, load_flow(self.file)))
+        return self._status.now()
 
     def leader(self) -> int:
         """The process that leads."""

@@ -31,6 +31,7 @@ from spillway.hosts.cluster.requests import answered
 from spillway.hosts.cluster.roster import Roster
 
 _NOWHERE = {"state": "waits", "node": None, "life": None, "to": None, "held_back": True}
+WAIT_S, LONGEST_WAIT_S = 5.0, 300.0  # between starts that fail, twice as long each time
 START_S = 180.0  # a node that was asked for and is not heard of by then is not coming
 
 
@@ -59,6 +60,8 @@ class Chief:
         self._cluster: Cluster = flow.cluster
         self._asked_s: dict[str, float] = {}  # nodes that this leader waits for
         self._measured = Measured()
+        self._served: set[str] = set()  # lives that got as far as to take queries
+        self._failed_starts, self._next_start_s = 0, float("-inf")
         self.advises = False
         self._launch: list[str] = []
         self._notes: list[Note] = []
@@ -89,6 +92,7 @@ class Chief:
         for name, life in roster.accepted(draft.orders):
             draft.order(name, life=life)
         now = Standing(reports=roster.reports, over=roster.over)
+        self._served |= {r.life for r in roster.reports.values() if r.state == "running"}
         for asked, answer in answered(requests, draft, now):
             self._note("asked", request=asked, done=answer.done, error=answer.error)
         flow = draft.flow
@@ -121,18 +125,28 @@ class Chief:
             if order.life is not None:
                 self._asked_s.pop(name, None)
                 if order.life in now.over:
-                    self._note("node gone", node=name, life=order.life)
+                    served = order.life in self._served
+                    self._note("node gone", node=name, life=order.life, had_started=served)
+                    self._wait_longer(now_s, failed=not served and order.state == "runs")
                     draft.remove(NODE + name)
             elif now_s - self._asked_s.setdefault(name, now_s) > START_S:
                 self._note("node did not start", node=name, within_s=START_S)
+                self._wait_longer(now_s, failed=True)
                 self._asked_s.pop(name)
                 draft.remove(NODE + name)
+
+    def _wait_longer(self, now_s: float, *, failed: bool) -> None:
+        """Before the next start, where nodes end before they serve: what ends them is still there,
+        and their logs say what it is."""
+        self._failed_starts = self._failed_starts + 1 if failed else 0
+        wait_s = min(LONGEST_WAIT_S, WAIT_S * 2.0**self._failed_starts) if failed else 0.0
+        self._next_start_s = now_s + wait_s
 
     def _keep_fewest(self, draft: Draft, now: Standing, now_s: float) -> None:
         orders = draft.orders
         here = [n for n, order in orders.items() if order.state == "runs"]
         for _ in range(self._cluster.fewest - len(here)):
-            if self._cluster.launcher == "none":
+            if self._cluster.launcher == "none" or now_s < self._next_start_s:
                 return
             name = _fresh_name({*draft.orders, *now.reports})
             self._start(draft, name, f"{len(here)} of at least {self._cluster.fewest} nodes", now_s)
@@ -196,8 +210,9 @@ class Chief:
     def _carry_out(self, action: ClusterAction, draft: Draft, now_s: float) -> None:
         if isinstance(action, MoveQuery):
             draft.assign(action.query, to=action.destination, reason=action.reason)
-        elif isinstance(action, StartNode) and self._cluster.launcher != "none":
-            self._start(draft, action.node, action.reason, now_s)
+        elif isinstance(action, StartNode):
+            if self._cluster.launcher != "none" and now_s >= self._next_start_s:
+                self._start(draft, action.node, action.reason, now_s)
         elif isinstance(action, StopNode):
             draft.order(action.node, state="stops", reason=action.reason)
         elif isinstance(action, SetQuota):

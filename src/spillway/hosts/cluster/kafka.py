@@ -23,6 +23,7 @@ ANSWER_S = 5.0  # a broker that takes longer is away
 _TOPIC = {
     "cleanup.policy": "compact",
     "min.cleanable.dirty.ratio": "0.2",
+    "min.compaction.lag.ms": str(600_000),  # longer than any lease: who reads on misses no report
     "segment.bytes": str(16 << 20),
     "segment.ms": str(3_600_000),
 }

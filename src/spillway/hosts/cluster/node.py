@@ -94,6 +94,8 @@ class Node:
             except SpillwayError as error:
                 self.ended_by = error
                 self._stopping.set()
+            except Exception as error:  # a node that looks well and never reports again is worse
+                self._say(f"a report failed: {error!r}")
             self._stopping.wait(self._lease.lease_s / BEATS)
 
     def beat(self) -> None:

@@ -46,7 +46,7 @@ class Roster:
         name the newer one has it; the older one reads that, and ends."""
         for name, report in self.reports.items():
             known = orders[name].life if name in orders else None
-            if known == report.life or report.life in self.over:
+            if known == report.life or (name not in orders and report.life in self.over):
                 continue
             if known is not None and known not in report.before:
                 self._superseded.add(known)

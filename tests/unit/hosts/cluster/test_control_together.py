@@ -1,6 +1,7 @@
 """Leaders, nodes and the log together in virtual time: no query ever runs twice, none is stuck."""
 
 import random
+from itertools import pairwise
 
 import pytest
 from toys import CLUSTER, MemoryLog, ToyNode
@@ -285,3 +286,24 @@ def test_whatever_freezes_dies_and_returns_no_query_runs_twice_and_all_run_in_th
     world.frozen.clear()
     world.run(90)
     assert sorted(world.where()) == QUERIES
+
+
+def test_nodes_that_end_before_they_serve_are_started_ever_more_seldom(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert FLOW.cluster is not None
+    launched = FLOW.cluster.model_copy(update={"launcher": "process", "fewest": 1})
+    monkeypatch.setattr("test_control_together.FLOW", FLOW.model_copy(update={"cluster": launched}))
+    world = World(0)
+    world.leaders = world.leaders[:1]
+    starts: list[float] = []
+    for _ in range(600):
+        world.second()
+        for name in world.leaders[0].orders.launch:
+            starts.append(world.now_s)
+            node = world.node(name)
+            node.state = "ended"
+            node.beat(world.now_s)  # its only one
+    waits = [later - earlier for earlier, later in pairwise(starts)]
+    assert 4 <= len(waits) <= 8
+    assert waits == sorted(waits)

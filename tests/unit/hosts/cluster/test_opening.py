@@ -1,5 +1,7 @@
 """A cluster file that cannot work is refused in one line, before anything starts."""
 
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ from pydantic import ValidationError
 
 from spillway.errors import SpillwayError
 from spillway.flow.flow import Flow
-from spillway.hosts.cluster.launching import command_of
+from spillway.hosts.cluster.launching import command_of, launcher_of
 from spillway.hosts.cluster.opening import place_of
 
 FLOW: dict[str, Any] = {
@@ -93,3 +95,22 @@ def test_a_command_of_the_users_own_gets_node_and_file(tmp_path: Path) -> None:
     assert given.cluster is not None
     command = command_of(given.cluster, Path("/x/flow.yaml"), "node-7")
     assert command == ["ssh", "box", "spillway node", "/x/flow.yaml", "--name", "node-7"]
+
+
+def test_the_users_line_is_run_and_what_it_prints_is_kept(tmp_path: Path) -> None:
+    line = f"{sys.executable} -c 'import sys; print(sys.argv[1:])' {{node}} {{file}}"
+    given = flow({"launcher": "command", "command": line})
+    assert given.cluster is not None
+    launcher_of(given.cluster, tmp_path / "flow.yaml", tmp_path / "logs")("node-7")
+    log, deadline_s = tmp_path / "logs" / "node-7.log", time.monotonic() + 60.0
+    while not log.read_text().endswith("\n") and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    assert log.read_text() == f"['node-7', '{tmp_path}/flow.yaml']\n"
+
+
+def test_a_line_that_cannot_be_run_is_said(tmp_path: Path) -> None:
+    given = flow({"launcher": "command", "command": "/no/such/program {node}"})
+    assert given.cluster is not None
+    launch = launcher_of(given.cluster, tmp_path / "flow.yaml", tmp_path / "logs")
+    with pytest.raises(SpillwayError, match=r"node 'node-1' cannot be started: /no/such/program"):
+        launch("node-1")

@@ -15,6 +15,7 @@ from typing import Any
 from spillway.clock import Clock
 from spillway.coding import from_json, to_json
 from spillway.errors import SpillwayError
+from spillway.gate.options import GateOptions
 from spillway.model import Order, Report, Target
 
 RETRY_S = 1.0  # after a failure the gate goes on alone for this long before it asks again,
@@ -43,10 +44,24 @@ class Leased:
             self._order = order
         return order if self.holds else replace(self._order, may_start=False)
 
+    def led(self, until_s: float | None) -> None:
+        """Another gate of the query asks for all of them."""
+        if until_s is not None:
+            self._order = replace(self._order, plan_until_s=until_s)
+
+    @property
+    def until_s(self) -> float:
+        assert self._order.plan_until_s is not None
+        return self._order.plan_until_s
+
     @property
     def holds(self) -> bool:
-        assert self._order.plan_until_s is not None
-        return self._elapsed() <= self._order.plan_until_s
+        return self._elapsed() <= self.until_s
+
+
+def lease_of(gate: GateOptions, ask: Ask | None, elapsed: Callable[[], float]) -> Leased | None:
+    """None where the query is nobody else's to take over."""
+    return Leased(ask, gate.target, elapsed) if gate.leased and ask is not None else None
 
 
 class Driver:

@@ -25,7 +25,7 @@ from spillway.hosts.spark.planner.around import (
     require_durable,
     require_leased,
 )
-from spillway.hosts.spark.planner.asking import Driver, Leased
+from spillway.hosts.spark.planner.asking import Driver, lease_of
 from spillway.hosts.spark.planner.joint import Joint, Lead
 from spillway.hosts.spark.planner.stream import (
     Shedding,
@@ -61,10 +61,8 @@ class Planner:
         self._ask = around.ask
         if self._ask is None and gate.channel is not None:
             self._ask = Driver(gate.channel, self._clock).ask
-        self._lease: Leased | None = None
-        if gate.leased and self._ask is not None:
-            self._lease = Leased(self._ask, gate.target, self._elapsed)
-            self._ask = self._lease.ask
+        self._lease = lease_of(gate, self._ask, self._elapsed)
+        self._ask = self._ask if self._lease is None else self._lease.ask
         self._joint = around.joint
         if self._joint is None and gate.joint is not None:
             self._joint = Joint(gate.joint, self._options)
@@ -198,9 +196,10 @@ class Planner:
         planned, starts = self._lead(previous)
         if self._joint is not None:
             share, prices, tasks = self._gate.share, self._gate.prices, self.parallelism
-            beats = planned is not None
-            lead = Lead(starts=starts, share=share, prices=prices, parallelism=tasks, beats=beats)
-            self._joint.leads(lead)
+            until_s = None if self._lease is None else self._lease.until_s
+            self._joint.leads(
+                Lead(starts=starts, share=share, prices=prices, parallelism=tasks, until_s=until_s)
+            )
             if starts and (planned is None or planned.heartbeat):
                 self._running = replace(self._runs(None), shown=True)
         return planned
@@ -271,10 +270,11 @@ class Planner:
 
     def _follow(self, previous: Offset, lead: Lead) -> Offset | None:
         """This gate's part of what another one has decided."""
+        if self._lease is not None:
+            self._lease.led(lead.until_s)
         waiting = self._survey(previous)
         if waiting.tuples == 0:
-            leave = self._lease is None or lead.starts or lead.beats
-            return self._beat(previous) if leave else None
+            return self._beat(previous) if self._lease is None or self._lease.holds else None
         if not lead.starts:
             return None
         self.parallelism = lead.parallelism or self.parallelism

@@ -30,6 +30,7 @@ class JoinedQuery:
     kept_s: float = 1e-4
     fixed_s: float = 0.2
     refuse: bool = False  # the driver gives no turn
+    silent: bool = False  # the driver does not answer
     target: Target = Target(delay_s=2.0)  # noqa: RUF009
 
     def trigger(self) -> dict[str, Offset]:
@@ -59,16 +60,21 @@ def logs(monkeypatch: pytest.MonkeyPatch) -> dict[str, ToyLog]:
     return found
 
 
-def joined(logs: dict[str, ToyLog], folder: Path, manager: str = "predictive") -> JoinedQuery:
+def joined(
+    logs: dict[str, ToyLog], folder: Path, manager: str = "predictive", lease_s: float | None = None
+) -> JoinedQuery:
     query = JoinedQuery(clock=ManualClock(1000.0), gates={}, reports=[])
     clock = query.clock
 
-    def ask(report: Report) -> Order:
+    def ask(report: Report) -> Order | None:
         query.reports.append(report)
-        return Order(target=query.target, may_start=not query.refuse)
+        until_s = None if lease_s is None else clock.now_s() + lease_s
+        order = Order(target=query.target, may_start=not query.refuse, plan_until_s=until_s)
+        return None if query.silent else order
 
     for name in logs:
         given = {"source": "toy", "path": name, "joint": "query", "manager": manager}
+        given |= {} if lease_s is None else {"leased": "true"}
         joint = Joint(
             "query",
             given,
@@ -215,3 +221,18 @@ def test_a_new_target_reaches_all_gates_of_a_query(logs: dict[str, ToyLog], tmp_
         if number > 40:
             shares = [offset.rule.keep_ppm for offset in new.values()]
             assert shares[0] == pytest.approx(shares[1], rel=0.02)
+
+
+def test_the_lease_of_the_gate_that_leads_is_that_of_all(
+    logs: dict[str, ToyLog], tmp_path: Path
+) -> None:
+    query = joined(logs, tmp_path, lease_s=10.0)
+    for _ in range(5):
+        new = query.trigger()
+    assert set(new) == {"left", "right"}
+    query.silent = True
+    assert set(query.trigger()) == {"left", "right"}  # alone, within its lease
+    query.clock.advance(11.0)
+    assert [query.trigger() for _ in range(5)] == [{}] * 5
+    query.silent = False
+    assert set(query.trigger()) == {"left", "right"}
