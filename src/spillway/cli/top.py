@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
@@ -98,9 +99,10 @@ def _headline(state: Snapshot) -> Text:
 
 def _table(columns: str, words: int) -> Table:
     """Columns by name, the first so many of them words."""
-    made = Table(expand=True)
+    made = Table(box=SIMPLE_HEAD, pad_edge=False)
     for number, column in enumerate(columns.split("|")):
-        made.add_column(column, justify="left" if number < words else "right", overflow="fold")
+        is_word = number < words
+        made.add_column(column, justify="left" if is_word else "right", no_wrap=not is_word)
     return made
 
 
@@ -118,8 +120,8 @@ def _class_row(view: ClassView) -> Iterator[str]:
     yield view.target
     yield _seconds(view.pace.delay_s)
     for per_s in (view.pace.offered_per_s, view.pace.kept_per_s, view.pace.shed_per_s):
-        yield f"{per_s:,.0f}"
-    yield f"{view.pace.waiting_tuples:,}"
+        yield _count(per_s)
+    yield _count(view.pace.waiting_tuples)
     moved = view.quota - view.original
     lent = "" if abs(moved) < 0.005 else f" ({moved:+.0%})"
     yield f"{view.quota:.0%}{lent}"
@@ -142,7 +144,7 @@ def _query_row(query: QueryView) -> Iterator[str]:
     yield _seconds(query.batch.fixed_s if query.batch.batches else None)
     yield f"{query.load:.2f}"
     for count in (query.totals.offered, query.totals.shed, query.totals.waiting):
-        yield f"{count:,}"
+        yield _count(count)
 
 
 def _decisions(found: list[dict[str, Any]]) -> Table:
@@ -157,6 +159,14 @@ def _events(state: Snapshot) -> Table:
     for said in state.said[: max(5, console.height - 8)]:
         made.add_row(_clock(said.time_s), escape(printable(said.text)))
     return made
+
+
+def _count(value: float) -> str:
+    """Three digits and a letter: a terminal is narrow."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.3g}{letter}"
+    return f"{value:.0f}"
 
 
 def _seconds(value: float | None) -> str:

@@ -71,6 +71,12 @@ class Metrics(Collector):
 
     # -- told
 
+    def begin(self, labels: Labels, totals: Totals, malformed: float) -> None:
+        """Where a gate (query, class, stream) stood when the driver before this one ended. A count
+        that began at zero and jumped to it would look like as many tuples in a moment."""
+        self._totals[labels] = totals
+        self._malformed[f"{labels[0]}/{labels[2]}"] = malformed
+
     def count(self, entries: Iterable[Entry]) -> None:
         for entry in entries:
             if isinstance(entry, Decided):

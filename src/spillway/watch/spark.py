@@ -15,7 +15,7 @@ from spillway.journal.recent import recent_entries
 from spillway.model import Target
 from spillway.templates.instance_store import InstanceStore
 from spillway.templates.instances import add_instances
-from spillway.watch.audits import LedgerAudit, audit_of, sum_of
+from spillway.watch.audits import LedgerAudit, audit_of, sum_of, totals_at_end
 from spillway.watch.metrics import Metrics
 from spillway.watch.preview import Preview, previewed
 from spillway.watch.standing import ClassStanding, QueryStanding, Standing, snapshot_of
@@ -49,7 +49,17 @@ class SparkWatch:
         )
         with suppress(SpillwayError, OSError):  # of the run before: curves begin with it
             self.story.tell(recent_entries(folder.journal))
+        self._begin_counts()
         application.listeners.append(self)
+
+    def _begin_counts(self) -> None:
+        flow, folder = self._application.flow, self._application.folder
+        for query, given in flow.queries.items():
+            for stream in self._application.streams_of(query):
+                totals = totals_at_end(folder.ledger(query, stream))
+                lost = self.story.losses.get(f"{query}/{stream}", {})
+                labels = (query, given.class_name, stream)
+                self._metrics.begin(labels, totals, lost.get("malformed_tuples", 0))
 
     # -- told by the run
 

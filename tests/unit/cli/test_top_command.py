@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 def test_it_shows_who_is_in_trouble_and_why(folder: Path) -> None:
     done = RUNNER.invoke(app, ["top", str(folder), "--once"], env={"COLUMNS": "160"})
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == 0, (done.exception, done.output)
     assert "bronze: " in done.output
     assert "sheds" in done.output
     for name in ("gold", "silver", "fraud", "volume", "trends", "exact"):
@@ -45,6 +45,7 @@ def test_it_shows_who_is_in_trouble_and_why(folder: Path) -> None:
 
 def test_it_prints_the_snapshot_as_json(folder: Path) -> None:
     done = RUNNER.invoke(app, ["top", str(folder), "--json"])
+    assert done.exit_code == 0, done.exception
     assert json.loads(done.output)["flow"] == "virtual"
 
 

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 from spillway.clock import ManualClock
-from spillway.gate.offsets import encode
+from spillway.gate.offsets import Totals, encode
 from spillway.lines import append, line_of
 from spillway.testing import ToyLog, ToySpark, toy_source
-from spillway.watch.audits import LedgerAudit, audit_of, sum_of
+from spillway.watch.audits import LedgerAudit, audit_of, sum_of, totals_at_end
 
 
 def ledger_lines(count: int) -> list[bytes]:
@@ -29,6 +29,15 @@ def test_it_follows_and_says_what_it_has_seen(tmp_path: Path) -> None:
     assert audit_of([audit]).batches == 12
     last = json.loads(lines[-1])["total"]
     assert sum_of([audit]).admitted == last["admitted"]
+
+
+def test_its_end_is_known_without_reading_all_of_it(tmp_path: Path) -> None:
+    path, lines = tmp_path / "q.s.jsonl", ledger_lines(12)
+    assert totals_at_end(path) == Totals()
+    append(path, *lines)
+    assert totals_at_end(path).admitted == json.loads(lines[-1])["total"]["admitted"]
+    append(path, b"{damaged")
+    assert totals_at_end(path) == Totals()
 
 
 def test_a_long_ledger_is_read_part_by_part(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from prometheus_client.parser import text_string_to_metric_families
 from virtual import VirtualWatch
 
+from spillway.gate.offsets import Totals
 from spillway.hosts.spark.driver.progress import BatchProgress, DeliveredBatch
 from spillway.journal.entries import Event
 from spillway.watch.metrics import DELAYS_S, Metrics
@@ -86,6 +87,18 @@ def test_all_series_are_there_before_the_first_batch(watched: VirtualWatch) -> N
     named = {(s.labels["query"], s.labels["outcome"]) for s in rows}
     assert ("trends", "shed") in named
     assert {s.value for s in rows} == {0.0}
+
+
+def test_a_restart_of_the_driver_sets_no_count_back(watched: VirtualWatch) -> None:
+    gate = ("trends", "bronze", "clicks")
+    totals = Totals(offered=1000, admitted=600, shed=400, lost=7)
+    watched.metrics.begin(gate, totals, malformed=2)
+    watched.look()
+    found = families(watched.metrics_text())
+    of_trends = [s for s in found["spillway_rows"].samples if s.labels["query"] == "trends"]
+    assert {s.labels["outcome"]: s.value for s in of_trends} == {"admitted": 600.0, "shed": 400.0}
+    assert 7.0 in [s.value for s in found["spillway_lost_rows"].samples]
+    assert 2.0 in [s.value for s in found["spillway_malformed_rows"].samples]
 
 
 def test_malformed_records_are_counted_by_stream(watched: VirtualWatch) -> None:
