@@ -180,6 +180,7 @@ class _Composer:
         return _Node(items, self._place(start), *_extent(items))
 
     def _mapping(self, start: Any, depth: int) -> _Node:
+        event: Any
         found: dict[str, tuple[int, _Node]] = {}
         merged: list[_Node] = []
         while not isinstance(event := self._next(), yaml.MappingEndEvent):

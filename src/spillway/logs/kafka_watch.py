@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin import OffsetSpec as _OffsetSpec  # type: ignore[attr-defined]
 
 from spillway.errors import SpillwayError
-from spillway.logs.kafka_client import Config
+from spillway.logs.kafka_options import Config
 from spillway.logs.saying import say_once
 from spillway.ports import Span
 
