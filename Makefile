@@ -3,7 +3,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 FAST    = not spark and not kafka and not slow
 
-.PHONY: help demo cluster-demo check test test-slow chaos chaos-cluster fuzz sbom coverage lint types docs clean
+.PHONY: help demo cluster-demo check test test-slow chaos chaos-cluster fuzz mutants sbom coverage lint types docs clean
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
@@ -48,6 +48,10 @@ lint: $(VENV)/ready ## repairs what ruff can repair
 
 types: $(VENV)/ready ## mypy over source and tests
 	@$(BIN)/mypy
+
+MUTANTS ?= 400
+mutants: $(VENV)/ready ## breaks one expression at a time in the pure rooms (MUTANTS=): hours
+	@$(BIN)/python tests/mutants.py $(MUTANTS)
 
 sbom: $(VENV)/ready ## what the product brings, as CycloneDX in out/sbom.json
 	@mkdir -p out && $(BIN)/python scripts/sbom.py >out/sbom.json && echo out/sbom.json

@@ -99,5 +99,4 @@ def _checked(part: type[PartType], where: str, given: dict[str, Any]) -> PartTyp
     try:
         return part.model_validate(given)
     except ValidationError as error:
-        said = (text for _, text in problems_in(given, error))
-        raise SpillwayError(*(f"{where}.{text}" for text in said)) from None
+        raise SpillwayError(*(text for _, text in problems_in(given, error, where))) from None

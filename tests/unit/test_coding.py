@@ -48,7 +48,7 @@ def models(draw: st.DrawFn, kind: Any) -> Any:
     )
     | st.builds(
         Event,
-        time_s=st.floats(allow_nan=False),
+        time_s=st.floats(allow_nan=False, allow_infinity=False),
         kind=st.text(),
         fields=st.dictionaries(NAMES, st.integers() | st.text() | st.none()),
     )

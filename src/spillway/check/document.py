@@ -198,7 +198,7 @@ class _Composer:
                     f"repeats the key '{shown(key)}', which stands in line {found[key][0]} already",
                 )
             else:
-                found[key] = (event.start_mark.line + 1, node)
+                found[key] = (self._place(event).line, node)
         for node in merged:
             found = {**node.value, **found}
         return _Node(found, self._place(start), *_extent([node for _, node in found.values()]))

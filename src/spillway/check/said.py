@@ -42,8 +42,11 @@ _BOUNDS = {
 }
 
 
-def problems_in(value: Any, error: ValidationError) -> Iterator[tuple[Location, str]]:
-    """(place, what is wrong there); alternatives that all failed are one problem."""
+def problems_in(
+    value: Any, error: ValidationError, where: str = ""
+) -> Iterator[tuple[Location, str]]:
+    """(place, what is wrong there); alternatives that all failed are one problem. `where`: what
+    part of a flow the value is."""
     found: dict[Location, list[ErrorDetails]] = {}
     for problem in error.errors(include_url=False):
         missing = problem["type"] == "missing"
@@ -55,7 +58,8 @@ def problems_in(value: Any, error: ValidationError) -> Iterator[tuple[Location, 
         if number == _MOST:
             yield (), f"{len(found) - _MOST} more problems: correct these first"
             return
-        name = ".".join(shown(str(step)) for step in location) or "the file"
+        steps = (*filter(None, [where]), *(shown(str(step)) for step in location))
+        name = ".".join(steps) or "the file"
         yield location, _sentence(name, location, problems)
 
 
