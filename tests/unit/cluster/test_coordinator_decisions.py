@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
+from paper_cluster import QUICK, Cluster, moves, run
 
 from spillway.cluster.actions import Decouple, MoveQuery, SetQuota, StartNode, StopNode
 from spillway.cluster.coordinator.coordinator import Coordinator
 from spillway.cluster.views import ClassView
-from paper_cluster import QUICK, Cluster, moves, run
 
 
 def test_a_brief_spike_moves_nothing() -> None:

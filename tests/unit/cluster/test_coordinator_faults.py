@@ -222,7 +222,7 @@ def test_a_load_that_alternates_makes_nothing_thrash(period_s: int) -> None:
         for name, query in cluster.queries.items():
             cluster.queries[name] = replace(query, offered_rate_per_s=rate)
         directives += run(cluster, coordinator, 1)
-        loads = {node: 0.0 for node in cluster.nodes}
+        loads = dict.fromkeys(cluster.nodes, 0.0)
         for node, operator in cluster.operators.values():
             loads[node] += rate / operator.true_rate_per_s
         over += any(load > 1.0 for load in loads.values())

@@ -11,9 +11,10 @@ def stop_empty(round_: Round) -> None:
     memory = round_.memory
     for host in round_.view.running:
         emptied = host.name in memory.emptying and not host.operators
-        if emptied and host.name not in memory.stops:
-            if round_.ask(_stop(round_, host, f"{host.name} is empty"), host.name):
-                memory.stops[host.name] = round_.view.time_s
+        if not emptied or host.name in memory.stops:
+            continue
+        if round_.ask(_stop(round_, host, f"{host.name} is empty"), host.name):
+            memory.stops[host.name] = round_.view.time_s
 
 
 def empty_idle(round_: Round) -> None:
