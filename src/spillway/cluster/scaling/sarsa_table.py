@@ -58,7 +58,8 @@ class SarsaTable:
 
     where a' is the action chosen in s', or no action (`Learning.future`). The soft monotonicity
     constraint is enforced after each update: with scale in < no action < scale out, a higher
-    utilisation never prefers a lower action. That carries what one state has learnt to states that were not visited yet.
+    utilisation never prefers a lower action. That carries what one state has learnt to states that
+    were not visited yet.
     """
 
     def __init__(self, values: npt.NDArray[np.float64], learning: Learning) -> None:
