@@ -2,8 +2,9 @@
 
 Both questions are bin packing. What stays on an overloaded host is the heaviest set of operators
 that fits under the target utilisation (subset sum by dynamic programming, on a grid of a millionth
-of a core, or of a four millionth of the room where that is coarser). Where operators go is first fit decreasing: by CPU, heaviest first,
-onto any host with room for CPU, memory and network, hosts of neighbouring operators preferred.
+of a core, or of a four millionth of the room where that is coarser). Where operators go is first
+fit decreasing: by CPU, heaviest first, onto any host with room for CPU, memory and network, hosts
+of neighbouring operators preferred.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -49,6 +49,17 @@ def test_the_choice_is_as_good_as_trying_all_subsets(seed: int) -> None:
     assert stays == pytest.approx(best, abs=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_loads_off_the_grid_lose_nothing_either(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    loads = rng.uniform(0.01, 0.3, size=9)
+    crowded = host(*(operator(f"o{i}", load) for i, load in enumerate(loads)))
+    stays = loads.sum() - sum(op.use.cpu_cores for op in operators_to_move(crowded, 0.6))
+    subsets = (sum(kept) for size in range(len(loads) + 1) for kept in combinations(loads, size))
+    assert stays <= 0.6 + 1e-9
+    assert stays == pytest.approx(max(s for s in subsets if s <= 0.6), abs=1e-5)
+
+
 def test_operators_on_the_move_stay_and_the_others_make_up_for_them() -> None:
     crowded = host(operator("moving", 0.5), operator("b", 0.3), operator("c", 0.1))
     leaving = operators_to_move(crowded, 0.6, fixed=frozenset({"moving"}))

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spillway.cluster.actions import ExpectedEffect, MoveOperator, Shed, StartNode, StopNode
-from spillway.cluster.scaling.bridge import Bridge, Prices
+from spillway.cluster.prices import Prices
+from spillway.cluster.scaling.bridge import Bridge
 from spillway.cluster.scaling.expectations import Expectations
 from spillway.cluster.scaling.plan import plan
 from spillway.cluster.scaling.policy import Release, Relieve, ScalingSettings, Wishes

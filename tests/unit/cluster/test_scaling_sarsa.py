@@ -1,5 +1,7 @@
 """The lookup table and the learning policy."""
 
+from typing import Literal
+
 import numpy as np
 import pytest
 
@@ -50,6 +52,17 @@ def test_the_papers_worked_example_takes_no_action_at_09_although_scale_out_is_c
     chosen = by_the_law.value(state_of(0.9), Choice.SCALE_OUT)
     by_the_law.learn(state_of(0.7), Choice.NO_ACTION, reward, chosen)
     assert by_the_law.value(state_of(0.7), Choice.NO_ACTION) == pytest.approx(0.83133, abs=1e-5)
+
+
+@pytest.mark.parametrize(("future", "entry"), [("chosen", 0.83133), ("no action", 0.82333)])
+def test_both_readings_of_the_expected_future_can_be_had(
+    future: Literal["chosen", "no action"], entry: float
+) -> None:
+    table = SarsaTable(table_1a().values, Learning(future=future))
+    state, after = state_of(0.7), state_of(0.9)
+    reward = utilisation_reward(0.7, 0.9, target=0.6)
+    table.learn(state, Choice.NO_ACTION, reward, table.future(after))
+    assert table.value(state, Choice.NO_ACTION) == pytest.approx(entry, abs=1e-5)
 
 
 @pytest.mark.parametrize(("lower", "upper"), [(0.3, 0.8), (0.2, 0.8), (0.4, 0.7), (0.3, 0.9)])

@@ -40,6 +40,7 @@ class Memory:
         self.hold_s = settings.hold_s  # with prices: for as long as it pays
         self.saved = 0.0  # what shedding has cost beyond what a node would have
         self.last_s: float | None = None
+        self.first_s: float | None = None
         self._highest = 0  # number of the newest node
 
     @property
@@ -64,6 +65,7 @@ class Memory:
     def sync(self, view: ClusterView) -> tuple[str, ...]:
         """Take the reports over as the truth; returns what became of earlier actions."""
         self.hold_s = self._settings.held_s(view)
+        self.first_s = view.time_s if self.first_s is None else self.first_s
         notes = [*self._sync_nodes(view), *self._sync_starts(view), *self._sync_moves(view)]
         self.emptying &= self.seen_s.keys() & self._being_emptied(view)
         self.stops = {n: s for n, s in self.stops.items() if not self._late(view, s)}

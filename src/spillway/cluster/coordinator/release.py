@@ -11,14 +11,18 @@ def stop_empty(round_: Round) -> None:
     memory = round_.memory
     for host in round_.view.running:
         emptied = host.name in memory.emptying and not host.operators
-        if emptied and host.name not in memory.stops:
-            if round_.ask(_stop(round_, host, f"{host.name} is empty"), host.name):
-                memory.stops[host.name] = round_.view.time_s
+        if not emptied or host.name in memory.stops:
+            continue
+        if round_.ask(_stop(round_, host, f"{host.name} is empty"), host.name):
+            memory.stops[host.name] = round_.view.time_s
 
 
 def empty_idle(round_: Round) -> None:
     """Idlest first, while what stays has room for what overloads or awaits a place."""
     memory, settings = round_.memory, round_.settings
+    known_s = round_.view.time_s - (memory.first_s or 0.0)
+    if settings.prices is not None and known_s < memory.hold_s:
+        return  # what was asked for before is not known
     taking_in = {move.destination for move in memory.moves.values()}
     taking_in |= {a.destination for a in round_.actions if isinstance(a, MoveQuery)}
     idle = [

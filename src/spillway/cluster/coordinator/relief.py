@@ -5,8 +5,8 @@ nobody there can shed in its place; where priorities keep within their parts, th
 stateless before stateful, and the one query that is just heavy enough, or else the heaviest. Nodes
 where a higher priority suffers choose first.
 
-Where it goes, in this order: nodes with room below the target, best if they have had it all the time
-lately; new nodes; when they are vetoed, nodes with room below the upper threshold; and for what
+Where it goes, in this order: nodes with room below the target, best if they have had it lately, all
+the time; new nodes; when they are vetoed, nodes with room below the upper threshold; and for what
 matters more than what runs there, nodes with room at the cost of lower priorities.
 
 A query heavier than the target of an empty node fits nowhere: it gets a node for itself, which the

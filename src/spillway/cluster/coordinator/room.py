@@ -67,7 +67,8 @@ class Room:
         at = np.array([self._hosts.get(view.host_of[name], nodes) for name in self._column])
 
         def per_node(values: Any) -> Floats:
-            return np.bincount(at, weights=values, minlength=nodes + 1)[:nodes]
+            counted: Floats = np.bincount(at, values, nodes + 1)[:nodes].astype(np.float64)
+            return counted
 
         at = at.astype(np.int64)
         self.use = np.array([per_node(row) for row in self._cores])
@@ -93,7 +94,7 @@ class Room:
 
     def closed(self, emptying: Iterable[str], above: float = float("inf")) -> Closed:
         """Nodes that take nothing in: those being emptied, and those that are too full."""
-        closed = self.use[0] > above * self.capacity
+        closed: Closed = self.use[0] > above * self.capacity
         closed[[self._hosts[node] for node in emptying if node in self._hosts]] = True
         return closed
 
@@ -131,11 +132,11 @@ class Room:
     def relief_cores(self, query: QueryView, node: str) -> float:
         """What leaves with the query: shared parts stay for the others."""
         parts = self.own_parts(query, node)
-        return sum(self._now[op.name] for op in parts if self.users(op) <= 1)
+        return float(sum(self._now[op.name] for op in parts if self.users(op) <= 1))
 
     def whole_cores(self, query: QueryView, node: str) -> float:
         """What the query needs on a node where it shares nothing."""
-        return sum(self._now[op.name] for op in self.own_parts(query, node))
+        return float(sum(self._now[op.name] for op in self.own_parts(query, node)))
 
     def best_place(
         self,

@@ -4,8 +4,8 @@
 
 A basis that is optimal for some rates stays dual feasible for all, so each known one gives an upper
 bound of the optimum, linear in r. The lowest bound is the answer if its shares are not negative;
-otherwise dual simplex steps lead from there to the answer, and the basis found is kept. A node meets
-few bases, so that a look-up is two small products of a matrix and a vector.
+otherwise dual simplex steps lead from there to the answer, and the basis found is kept. A node
+meets few bases, so that a look-up is two small products of a matrix and a vector.
 """
 
 from collections.abc import Sequence

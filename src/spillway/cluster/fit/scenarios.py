@@ -2,9 +2,9 @@
 
 The coordinator solves the programme over the whole topology for each scenario; what a node admits
 and sends in it, and the score that comes of that at the outputs behind the node, is a row of the
-node's table. A node takes the best mixture of its rows (`mixture`). A mixture asks no more than the
-rows do, so no node is overloaded by it; on a tree a child gets just what the mixture of its own rows
-takes. Nothing travels but the rows, and the node decides alone, as with the paper's tables.
+node's table. A node takes the best mixture of its rows (`mixture`). A mixture asks no more than
+the rows do, so no node is overloaded by it; on a tree a child gets just what the mixture of its own
+rows takes. Nothing travels but the rows, and the node decides alone, as with the paper's tables.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -128,8 +128,7 @@ class _Cut:
 
 def skips(began: HandOff | None, stage: int, inputs: int) -> tuple[int, ...]:
     """First tuples of each input that a window which counts does not count."""
-    discard = began.activations[stage].discard if began else ()
-    return discard or (0,) * inputs
+    return (began.activations[stage].discard if began else ()) or (0,) * inputs
 
 
 def _stateless(seen: Seen, start_ts: tuple[int, ...]) -> HandOff:

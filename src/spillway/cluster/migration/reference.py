@@ -142,7 +142,7 @@ def _running(spec: Operator, start: Activation) -> _Running:
 
 
 class Executor:
-    """Runs one query. `seen` is what the hand-off plan is computed from, `late` what was dropped."""
+    """Runs one query. `seen`: what a hand-off plan is computed from; `late`: what was dropped."""
 
     def __init__(self, query: Query, start: HandOff | None = None) -> None:
         activations = start.activations if start else (Activation(),) * len(query.operators)

@@ -121,6 +121,6 @@ def _check_order(operators: tuple[Operator, ...]) -> None:
         raise SpillwayError("tuple-based windows take no late tuples: sort the stream before them")
     if len(operators) > 1 and isinstance(operators[0], Join) and operators[0].eager:
         raise SpillwayError(
-            "a join that labels its pairs by their end hands late tuples on out of order: label them"
-            " by their start, or make the join the last window operator"
+            "a join that labels its pairs by their end hands late tuples on out of order: label"
+            " them by their start, or make the join the last window operator"
         )

@@ -29,8 +29,8 @@ class Learning:
     its example is a release. A scale out that finds the cluster at its limit is not wrong: by
     default it is not punished, because a host that is learns to sit out every later overload.
 
-    `future`: the paper's formula leaves open whose value Q(s') is. Sarsa(0) takes that of the action
-    chosen there ("chosen"); the paper's worked example that of no action ("no action").
+    `future`: the paper's formula leaves open whose value Q(s') is. Sarsa(0) takes that of the
+    action chosen there ("chosen"); the paper's worked example that of no action ("no action").
     """
 
     imp: float = 0.2
@@ -56,9 +56,10 @@ class SarsaTable:
 
         Q(s, a) <- (1 - alpha) Q(s, a) + alpha (r + beta Q(s', a'))
 
-    where a' is the action chosen in s', or no action (`Learning.future`). The soft monotonicity constraint is enforced after each
-    update: with scale in < no action < scale out, a higher utilisation never prefers a lower
-    action. That carries what one state has learnt to states that were not visited yet.
+    where a' is the action chosen in s', or no action (`Learning.future`). The soft monotonicity
+    constraint is enforced after each update: with scale in < no action < scale out, a higher
+    utilisation never prefers a lower action. That carries what one state has learnt to states that
+    were not visited yet.
     """
 
     def __init__(self, values: npt.NDArray[np.float64], learning: Learning) -> None:

@@ -55,7 +55,7 @@ class Cost:
 def draw_history(rng: np.random.Generator, hours: float = 12.0) -> History:
     streams, queries = int(rng.integers(1, 7)), int(rng.integers(6, 25))
     steps = int(hours * 3600.0 / STEP_S)
-    kind = rng.choice(SHAPES)
+    kind = SHAPES[int(rng.integers(len(SHAPES)))]
     rates = np.array([1000.0 * kind(rng, steps) for _ in range(streams)]).T
     if rng.random() < 0.5:  # all together
         rates = np.repeat(rates[:, :1], streams, axis=1)

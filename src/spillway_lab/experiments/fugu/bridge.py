@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from spillway.cluster.scaling.bridge import Bridge, Prices
+from spillway.cluster.prices import Prices
+from spillway.cluster.scaling.bridge import Bridge
 from spillway.cluster.scaling.policy import ScalingSettings
 from spillway.cluster.scaling.scaler import Scaler
 from spillway.cluster.scaling.true_rate import TrueRate

@@ -13,6 +13,13 @@ from spillway.cluster.scaling.sarsa_table import Learning
 from spillway.cluster.scaling.scaler import Scaler
 from spillway.cluster.scaling.true_rate import TrueRate
 from spillway_lab.experiments.fugu.market import market_workload
+from spillway_lab.experiments.fugu.sabotaged import (
+    ConstantLatencySarsa,
+    ConstantSarsa,
+    FlippedLatencySarsa,
+    FlippedSarsa,
+    Idle,
+)
 from spillway_lab.simulated_cluster.run import ScalingRun, run_scaling
 
 POLICIES: Mapping[str, Callable[[ScalingSettings, Learning], ScalingPolicy]] = {
@@ -22,6 +29,13 @@ POLICIES: Mapping[str, Callable[[ScalingSettings, Learning], ScalingPolicy]] = {
     "latency Sarsa": LatencySarsa,
     "control": lambda settings, _: Control(settings),
     "true rate": lambda settings, _: TrueRate(settings),
+}
+SABOTAGED: Mapping[str, Callable[[ScalingSettings, Learning], ScalingPolicy]] = {
+    "idle": Idle,
+    "constant Sarsa": ConstantSarsa,
+    "flipped Sarsa": FlippedSarsa,
+    "constant latency Sarsa": ConstantLatencySarsa,
+    "flipped latency Sarsa": FlippedLatencySarsa,
 }
 PAPER = ("global thresholds", "local thresholds", "Sarsa")
 OURS = ("latency Sarsa", "control", "true rate")
@@ -43,7 +57,7 @@ class Job:
 
 def scaler_of(policy: str, settings: ScalingSettings, learning: Learning) -> Scaler:
     """The paper's policies as published, ours with memory of what did not help."""
-    made = POLICIES[policy](settings, learning)
+    made = {**POLICIES, **SABOTAGED}[policy](settings, learning)
     return Scaler(made, settings, learn_from_failure=policy in OURS)
 
 

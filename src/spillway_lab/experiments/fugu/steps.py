@@ -14,6 +14,7 @@ from spillway.report import Table
 from spillway_lab.experiments.fugu.market import SECTORS
 from spillway_lab.experiments.fugu.pictures import courses
 from spillway_lab.experiments.fugu.runs import FIGURES, POLICIES, figures_of, scaler_of
+from spillway_lab.experiments.fugu.summaries import holds_the_load
 from spillway_lab.experiments.report import Check, Experiment, Report, Setup
 from spillway_lab.simulated_cluster.run import ScalingRun, run_scaling
 from spillway_lab.simulated_cluster.workload import ClusterWorkload, sector_queries
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 STEPS = 10
 HOLD_S = 300
+MOST_P90_S = 1.0  # a tenth of the time may go by after steps; ten of them do not take so long
 LEAST_CORES, MOST_CORES = 0.8, 5.5  # at the target utilisation 2 to 10 hosts
 RATE_PER_CORE_S = 9000.0
 
@@ -42,7 +44,6 @@ def steps(setup: Setup) -> Report:
         (policy, int(counts[policy].max()), float(counts[policy].mean()), *figures_of(run))
         for policy, run in runs.items()
     ]
-    most = int(counts["true rate"].max())
     return Report(
         experiment="fugu-steps",
         setup=setup,
@@ -51,14 +52,7 @@ def steps(setup: Setup) -> Report:
             "decisions_per_step": {policy: count.tolist() for policy, count in counts.items()},
             "runs": {policy: run.summary() for policy, run in runs.items()},
         },
-        checks=[
-            Check(
-                name="the one-step scaler fits the cluster in at most 2 decisions per load step",
-                paper="(beyond the paper; a decision is one plan of starts, stops and moves)",
-                here=f"at most {most}, on average {counts['true rate'].mean():.1f}",
-                holds=most <= 2,
-            )
-        ],
+        checks=[one_step_check(runs["true rate"])],
         tables=[
             Table(
                 title=f"{STEPS} load steps: scaling decisions per step, and what they lead to",
@@ -67,6 +61,19 @@ def steps(setup: Setup) -> Report:
             )
         ],
         pictures={"": lambda: _picture(workload, runs)},
+    )
+
+
+def one_step_check(run: ScalingRun) -> Check:
+    """Few decisions are no merit of a scaler that is late, or pays for idle hosts."""
+    counts, summary = decisions_per_step(run), run.summary()
+    fits = holds_the_load(summary, ScalingSettings().target, MOST_P90_S)
+    return Check(
+        name="the one-step scaler fits the cluster in at most 2 decisions per load step",
+        paper="(beyond the paper; a decision is one plan of starts, stops and moves)",
+        here=f"at most {counts.max()}, on average {counts.mean():.1f};"
+        f" p90 {summary['delay_p90_s']:.2f} s, utilisation {summary['utilisation_mean']:.2f}",
+        holds=bool(counts.sum() > 0 and counts.max() <= 2) and fits,
     )
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SEEDS = 3
+LEAST_USE = 0.75  # of the target utilisation, on average
 COLUMNS = {
     "util min": "utilisation_min",
     "avg": "utilisation_mean",
@@ -91,6 +92,13 @@ def clearly_less(ours: PerSeed, theirs: PerSeed) -> bool:
     difference = theirs - ours
     error = difference.std(ddof=1) / np.sqrt(len(difference))
     return bool(difference.mean() > error)
+
+
+def holds_the_load(summary: Mapping[str, float], target: float, most_p90_s: float) -> bool:
+    """Neither late nor wasteful: an idle scaler is one of the two, whatever the load does."""
+    return (
+        summary["utilisation_mean"] >= LEAST_USE * target and summary["delay_p90_s"] <= most_p90_s
+    )
 
 
 def results_of(found: Summaries) -> dict[str, dict[str, dict[str, float]]]:

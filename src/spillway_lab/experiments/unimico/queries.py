@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from spillway.cluster.migration.handoff import (
+    Move,
     Stream,
     carry_out,
     first_timestamps,
@@ -72,7 +73,8 @@ def thesis_rule(
 
     Only for a query with a window below the controlling one; None for the others.
     """
-    starts = first_timestamps(stream, connected_at, strictly_increasing=False)
+    move = Move(asked_at=asked_at, connected_at=connected_at)
+    starts = first_timestamps(paper.query, stream, move)
     if len(paper.query.operators) < 2 or starts is None:
         return None
     join, above = paper.query.operators
