@@ -18,13 +18,14 @@ from spillway.check.problems import problems_of
 from spillway.check.said import problems_in
 from spillway.errors import SpillwayError
 from spillway.flow import flow as parts
+from spillway.flow.values import Part
 from spillway.model import parse_duration_s
 
 if TYPE_CHECKING:
     from spillway.hosts.spark.driver.application import Application
     from spillway.hosts.spark.driver.gate_progress import GateProgress
 
-PartType = TypeVar("PartType", bound=parts.Part)
+PartType = TypeVar("PartType", bound=Part)
 
 
 def progress(query: Any) -> "tuple[GateProgress, ...]":

@@ -113,7 +113,8 @@ def journal() -> tuple[dict[str, Any], ...]:
         time_s=1.0, kind="started", fields={"classes": classes, "cores": 2, "control": control}
     )
     decided = [Decided(measurement=measurement(1.0 + n), decision=decision) for n in range(1, 6)]
-    return tuple(encoded(entry) for entry in (begin, *decided))
+    entries: list[Decided | Event] = [begin, *decided]
+    return tuple(encoded(entry) for entry in entries)
 
 
 @cache

@@ -8,15 +8,17 @@ from pydantic_core import PydanticUndefined
 
 from spillway.check.declared import table_of
 from spillway.flow import flow
+from spillway.flow.cluster import Cluster
+from spillway.flow.values import OneOf, Part
 from spillway.sinks import catalog as sinks
 
-PARTS: dict[str, type[flow.Part]] = {
+PARTS: dict[str, type[Part]] = {
     "`streams.NAME`": flow.Stream,
     "`classes.NAME`": flow.ServiceClass,
     "`queries.NAME`": flow.Query,
     "`control`": flow.Control,
     "`spark`": flow.SparkSettings,
-    "`cluster`": flow.Cluster,
+    "`cluster`": Cluster,
 }
 
 
@@ -36,7 +38,7 @@ def sink_reference() -> str:
     return "\n".join([*rows, *tables])
 
 
-def _table(title: str, part: type[flow.Part]) -> Iterator[str]:
+def _table(title: str, part: type[Part]) -> Iterator[str]:
     yield f"\n### {title}\n{part.__doc__}\n"
     yield "| key | default | meaning |\n|---|---|---|"
     for name, field in part.model_fields.items():
@@ -50,7 +52,7 @@ def _default(field: FieldInfo) -> str:
     value: Any = field.default
     if isinstance(value, flow.Sink):
         return f"`{value.type}`"
-    if value is None or value is PydanticUndefined or isinstance(value, flow.Part):
+    if value is None or value is PydanticUndefined or isinstance(value, Part):
         return ""
     return f"`{value}`" if value not in ({}, "") else ""
 
@@ -74,4 +76,4 @@ def _choices(field: FieldInfo) -> tuple[str, ...]:
     if inner and all(isinstance(choice, str) for choice in inner):
         return inner
     rules = [*field.metadata, *(rule for part in inner for rule in get_args(part)[1:])]
-    return next((rule.names for rule in rules if isinstance(rule, flow.OneOf)), ())
+    return next((rule.names for rule in rules if isinstance(rule, OneOf)), ())
