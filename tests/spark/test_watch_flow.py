@@ -63,7 +63,7 @@ class Watching:
 @pytest.fixture
 def watching(spark: SparkSession, tmp_path: Path) -> Iterator[Watching]:
     folder = Folder(root=tmp_path)
-    door = opened_door(folder.root, "127.0.0.1:0", None, None)
+    door = opened_door(folder.root, "127.0.0.1:0", None)
     assert door is not None
     application = Application(FLOW, spark, folder)
     with served(application, "shop", door) as url, httpx.Client(base_url=url) as client:

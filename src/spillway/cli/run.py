@@ -40,11 +40,9 @@ def run(
         str | None,
         typer.Option(help="HOST:PORT of page, API and metrics; off; default a port of loopback"),
     ] = None,
-    tokens: Annotated[
-        Path | None, typer.Option(help="file of NAME SECRET [read]; default tokens in the folder")
-    ] = None,
-    tls: Annotated[
-        tuple[Path, Path] | None, typer.Option(help="PEM files: certificate, key")
+    keys: Annotated[
+        Path | None,
+        typer.Option(help="folder of tokens, tls.crt, tls.key; default: tokens in the flow's"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the summary as JSON only")] = False,
 ) -> None:
@@ -54,7 +52,7 @@ def run(
     flow = load_flow(flow_file)
     seconds = None if duration is None else parse_duration_s(duration, "--duration")
     root = folder or Path(".spillway") / flow_file.stem
-    door = opened_door(root, listen, tokens, tls)
+    door = opened_door(root, listen, keys)
     application = run_flow(
         flow, flow_file.stem, root, seconds, master=master, quiet=as_json, door=door
     )

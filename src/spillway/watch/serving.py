@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from spillway.hosts.spark.driver.application import Application
 
 INSTALL = "pip install 'spillway-spark[watch]'"
+KEYS = "it holds `tokens`, lines of NAME SECRET [read], and for TLS tls.crt and tls.key"
 _NEEDED = ("starlette", "uvicorn", "prometheus_client")
 
 
@@ -32,20 +33,20 @@ def is_installed() -> bool:
     return all(find_spec(name) is not None for name in _NEEDED)
 
 
-def opened_door(
-    root: Path, listen: str | None, tokens: Path | None, tls: tuple[Path, Path] | None
-) -> Door | None:
+def opened_door(root: Path, listen: str | None, keys: Path | None) -> Door | None:
     """Before Spark starts: what is wrong is said at once. None: nobody watches."""
     if listen == NOWHERE:
         return None
     if not is_installed():
-        if listen is None and tokens is None and tls is None:
+        if listen is None and keys is None:
             return None
         raise SpillwayError(f"--listen needs packages that are not installed: {INSTALL}")
     asked = None if listen is None else parse_address(listen)
-    files = None if tls is None else _readable(tls)
-    known = load_tokens(tokens) if tokens is not None else _own(root, asked is None)
-    return Door(listening=bound(asked), tokens=known, tls=files)
+    if keys is None:
+        return Door(listening=bound(asked), tokens=_own(root, asked is None), tls=None)
+    if not keys.is_dir():
+        raise SpillwayError(f"--keys is '{keys}', which is no folder: {KEYS}")
+    return Door(listening=bound(asked), tokens=load_tokens(keys / "tokens"), tls=_tls_of(keys))
 
 
 def _own(root: Path, unasked: bool) -> tuple[Token, ...]:
@@ -55,7 +56,7 @@ def _own(root: Path, unasked: bool) -> tuple[Token, ...]:
     except (SpillwayError, OSError) as error:
         if unasked:
             return ()
-        raise SpillwayError(f"no tokens can be kept in {root} ({error}): give --tokens") from error
+        raise SpillwayError(f"no tokens can be kept in {root} ({error}): give --keys") from error
 
 
 @contextmanager
@@ -75,15 +76,18 @@ def served(application: "Application", name: str, door: Door) -> Iterator[str]:
         server.stop()
 
 
-def _readable(files: tuple[Path, Path]) -> Tls:
+def _tls_of(keys: Path) -> Tls | None:
+    """Neither file: no TLS."""
     import ssl
 
-    certificate, key = files
+    certificate, key = keys / "tls.crt", keys / "tls.key"
+    if not certificate.exists() and not key.exists():
+        return None
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
     except (OSError, ssl.SSLError) as error:
         raise SpillwayError(
-            f"--tls is '{certificate}' '{key}', which is no certificate with its key ({error}):"
-            " give two PEM files"
+            f"{keys} holds no certificate with its key ({error}): tls.crt and tls.key are two PEM"
+            " files"
         ) from error
     return Tls(certificate=certificate, key=key)

@@ -35,7 +35,7 @@ def load_tokens(path: Path) -> tuple[Token, ...]:
         mode, text = path.stat().st_mode, path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise SpillwayError(
-            f"--tokens is '{path}', which cannot be read ({error}): write a line NAME SECRET for"
+            f"'{path}' cannot be read ({error}): write a line NAME SECRET for"
             " everybody who may change settings, NAME SECRET read for those who may only look"
         ) from error
     if mode & (stat.S_IRWXG | stat.S_IRWXO):

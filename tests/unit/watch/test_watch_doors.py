@@ -90,7 +90,7 @@ def test_two_flows_on_one_machine_find_a_port_each() -> None:
 
 
 def test_off_listens_nowhere_and_leaves_no_token(tmp_path: Path) -> None:
-    assert opened_door(tmp_path, "off", None, None) is None
+    assert opened_door(tmp_path, "off", None) is None
     assert not list(tmp_path.iterdir())
 
 
@@ -98,18 +98,32 @@ def test_where_secrets_cannot_be_kept_a_run_that_nobody_wants_to_steer_goes_on(
     tmp_path: Path,
 ) -> None:
     written(tmp_path / "tokens", f"ada {SECRET}\n", mode=0o644)
-    door = opened_door(tmp_path, None, None, None)
+    door = opened_door(tmp_path, None, None)
     assert door is not None
     with door.listening[0]:
         assert door.tokens == ()
-    with pytest.raises(SpillwayError, match="give --tokens"):
-        opened_door(tmp_path, "127.0.0.1:0", None, None)
+    with pytest.raises(SpillwayError, match="give --keys"):
+        opened_door(tmp_path, "127.0.0.1:0", None)
 
 
 def test_certificates_that_are_none_are_refused(tmp_path: Path) -> None:
-    file = written(tmp_path / "cert.pem", "nothing")
+    keys = tmp_path / "keys"
+    keys.mkdir()
+    with pytest.raises(SpillwayError, match="NAME SECRET"):
+        opened_door(tmp_path, "127.0.0.1:0", keys)
+    written(keys / "tokens", f"ada {SECRET}\n")
+    door = opened_door(tmp_path, "127.0.0.1:0", keys)
+    assert door is not None
+    door.listening[0].close()
+    assert (door.tls, [token.name for token in door.tokens]) == (None, ["ada"])
+    written(keys / "tls.crt", "nothing")
     with pytest.raises(SpillwayError, match="two PEM files"):
-        opened_door(tmp_path, "127.0.0.1:0", None, (file, file))
+        opened_door(tmp_path, "127.0.0.1:0", keys)
+
+
+def test_keys_that_are_no_folder_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SpillwayError, match="no folder"):
+        opened_door(tmp_path, "127.0.0.1:0", written(tmp_path / "file", "x"))
 
 
 def test_without_the_packages_a_run_goes_on_and_an_address_says_how_to_get_them(
@@ -118,9 +132,9 @@ def test_without_the_packages_a_run_goes_on_and_an_address_says_how_to_get_them(
     monkeypatch.setattr(sys, "path", [])
     for name in [name for name in sys.modules if name.split(".")[0] == "uvicorn"]:
         monkeypatch.delitem(sys.modules, name)
-    assert opened_door(tmp_path, None, None, None) is None
+    assert opened_door(tmp_path, None, None) is None
     with pytest.raises(SpillwayError, match=r"spillway-spark\[watch\]"):
-        opened_door(tmp_path, "127.0.0.1:0", None, None)
+        opened_door(tmp_path, "127.0.0.1:0", None)
 
 
 def test_a_token_is_compared_whole() -> None:
