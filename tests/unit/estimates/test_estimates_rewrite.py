@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import pytest
+from pydantic import ValidationError
 
 from spillway.errors import SpillwayError
 from spillway.estimates.budget import (
@@ -135,7 +136,6 @@ def test_an_estimated_query_asks_its_gate_for_weights_and_leaves_nothing_unread(
     ("stream", "named"),
     [
         ({"shedder": "key"}, "streams.s: shedder 'key' needs option 'key'"),
-        ({"shedder": "utility", "utility": "foo(a)"}, "streams.s: unknown function"),
         ({"shedder": "windows"}, "needs option 'window'"),
         ({"shedder": "windows", "window": "1s", "event_time": None}, "needs the event time"),
     ],
@@ -143,6 +143,11 @@ def test_an_estimated_query_asks_its_gate_for_weights_and_leaves_nothing_unread(
 def test_a_shedder_without_its_options_is_refused(stream: dict[str, object], named: str) -> None:
     with pytest.raises(SpillwayError, match=named):
         check_answers(flow(stream, {}))
+
+
+def test_an_unknown_function_is_refused_where_the_stream_is_read() -> None:
+    with pytest.raises(ValidationError, match=r"unknown function in utility 'foo\(a\)'"):
+        flow({"shedder": "utility", "utility": "foo(a)"}, {})
 
 
 def test_a_distinct_count_that_updates_its_rows_is_refused() -> None:

@@ -174,8 +174,9 @@ def positions_named(text: str, topic: str | None) -> int | dict[int, int]:
 def _position(partition: str, at: Any) -> int:
     if type(at) is not int or not _EARLIEST <= at < 1 << 63:
         raise SpillwayError(
-            f"option 'startingOffsets' has {shown(at)} for partition {shown(partition)}: it must be"
-            " an offset of at least 0, -1 for the latest or -2 for the earliest"
+            f"option 'startingOffsets' has {shown(json.dumps(at))} for partition"
+            f" {shown(partition)}: it must be an offset of at least 0, -1 for the latest or -2 for"
+            " the earliest"
         )
     return at
 
