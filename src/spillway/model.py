@@ -249,6 +249,7 @@ class Report:
     decided: tuple[Decided, ...] = ()  # since the last report
     prices: Prices | None = None  # as its gates have learned them
     wait_s: float = 0.0  # how long the answer may be held back until its turn comes
+    overloaded: bool = False  # its batches have shown that something has to go
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -85,5 +85,6 @@ class Accounts:
                 cost_s=prices.pace * (prices.kept_s + prices.scanned_s),
                 least_cost_s=prices.pace * prices.least_kept_s,
                 at_most=1.0,
+                overloaded=report.overloaded,
             )
         return found

@@ -29,6 +29,7 @@ class QueryLoad:
     cost_s: float  # c, per tuple
     least_cost_s: float = 0.0  # what c is at least, as far as is known
     at_most: float = math.inf  # batch time per second that it can use; 1: one batch at a time
+    overloaded: bool = False  # by what its own batches have shown
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -136,14 +137,25 @@ def is_within_share(c: ClassLoad, machine: float) -> bool:
     Such a class sheds nothing: L < L_C0. When its batches take long all the same, others are in
     their way, or the fixed price is high; dropping its tuples would shorten neither, so the fixed
     price counts up to half of the share. A light class cannot learn c well, because its tuples
-    hardly change how long a batch takes: what counts is the c that is certain. A query whose
-    tuples alone fill one batch after the other is beyond what any share could give it.
+    hardly change how long a batch takes: what counts is the c that is certain. A query that is
+    beyond what any share could give it is judged by its gate alone.
     """
     share = c.original * machine
-    tuples = [query.least_cost_s * query.rate_per_s for query in c.queries]
+    tuples = sum(query.least_cost_s * query.rate_per_s for query in c.queries)
     fixed = sum(_fixed(query, c.target) for query in c.queries)
-    fits = all(load < q.at_most for load, q in zip(tuples, c.queries, strict=True))
-    return fits and sum(tuples) + min(fixed, FIXED_AT_MOST * share) < share
+    within = tuples + min(fixed, FIXED_AT_MOST * share) < share
+    return within and not any(_is_beyond(query, c.target) for query in c.queries)
+
+
+def _is_beyond(query: QueryLoad, target: Target) -> bool:
+    """One batch after the other does not carry it: its tuples certainly fill more than that, or its
+    own batches have shown that something has to go, and by all that is known it is too much."""
+    if query.least_cost_s * query.rate_per_s >= query.at_most:
+        return True
+    if not query.overloaded:
+        return False
+    fixed = min(_fixed(query, target), FIXED_AT_MOST * query.at_most)
+    return query.cost_s * query.rate_per_s + fixed >= query.at_most
 
 
 def _for_class(c: ClassLoad, usage: ClassUsage, quota: float, somebody_sheds: bool) -> Balance:

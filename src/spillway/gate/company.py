@@ -66,3 +66,11 @@ class Company:
 
 
 ALONE = Company()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Led:
+    """What the gate that leads has decided for all gates of its query."""
+
+    share: float = 1.0  # kept, of what the batch consumes
+    reach: float = 1.0  # consumed, of what waits

@@ -4,14 +4,16 @@ Pure: no Spark, no I/O, no clock of its own. Every host runs this very object: t
 with real time and real logs, the virtual host with neither.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from spillway.gate.arrivals import Arrivals
-from spillway.gate.company import ALONE, Company, Part, record_of
+from spillway.gate.company import ALONE, Company, Led, Part, record_of
 from spillway.gate.cutting import Terms
 from spillway.gate.entry import EntryShare
 from spillway.gate.measuring import Meter, Standing
+from spillway.gate.news import News
 from spillway.gate.offsets import Offset
 from spillway.gate.options import GateOptions
 from spillway.gate.pacing import Cut, Pace, cut, dry
@@ -36,8 +38,6 @@ from spillway.model import (
 )
 from spillway.ports import LoadManager
 
-_UNREPORTED_KEPT = 100  # decisions and batches, while the driver does not answer
-
 _NO_PERIOD_YET = Decision(action=ADMIT_ALL, reason="admits everything until a period has passed")
 
 
@@ -60,10 +60,8 @@ class Gate:
         self._alone = False  # there is a driver, but it does not answer
         self._standing: Standing | None = None
         self._decision = _NO_PERIOD_YET
-        self._completed_tuples = 0
-        self._ended: list[Ended] = []
-        self._decided: list[Decided] = []
-        self.share = 1.0  # of everything that waited, decided for all gates of the query
+        self._news = News()
+        self.led = Led()
 
     # -- what it is told
 
@@ -73,7 +71,7 @@ class Gate:
             options = self.options
             self._pace = Pace.at_start(options.first_batch, previous.prices, options.target)
             self._meter = Meter(self.query(previous), options.class_name)
-            self._completed_tuples = previous.totals.admitted
+            self._news.completed_tuples = previous.totals.admitted
 
     def query(self, previous: Offset) -> str:
         return self.options.query or self.options.joint or previous.gate
@@ -90,14 +88,14 @@ class Gate:
         self._pace = self._pace.after(own, self._target)
         delays = tuple(part.delays(ended_s) for part in parts if part.arrived is not None)
         done = Ended(record=record, delays=delays)
-        self._completed_tuples += sum(d.tuples for d in done.delays)
+        self._news.completed_tuples += sum(d.tuples for d in done.delays)
         if record.scanned_tuples == 0:
             return
         if duration_s is not None:
             self._model.learn(record)
             self._restraint.ended(record)
         self._meter.ended(done)
-        self._ended = [*self._ended[1 - _UNREPORTED_KEPT :], done]
+        self._news.of_batch(done)
 
     def obey(self, order: Order | None) -> None:
         """What the driver said last; None: it does not answer, or there is none."""
@@ -117,7 +115,7 @@ class Gate:
 
     @property
     def has_news(self) -> bool:
-        return bool(self._ended or self._decided)
+        return bool(self._news)
 
     def report(
         self,
@@ -140,17 +138,18 @@ class Gate:
             offered_tuples=admitted + shed + everything.tuples,
             admitted_tuples=admitted,
             shed_tuples=shed,
-            completed_tuples=self._completed_tuples,
+            completed_tuples=self._news.completed_tuples,
             backlog=everything.backlog(now_s, self._order.target),
-            ended=tuple(self._ended),
-            decided=tuple(self._decided),
+            ended=tuple(self._news.ended),
+            decided=tuple(self._news.decided),
             prices=self.prices,
             wait_s=wait_s,
+            overloaded=self._restraint.must_go,
         )
 
     def reported(self) -> None:
         """The driver has the last report."""
-        self._ended, self._decided = [], []
+        self._news.told()
 
     def plan(
         self, previous: Offset, waiting: Waiting, now_s: float, company: Company = ALONE
@@ -169,7 +168,8 @@ class Gate:
         if self._alone:
             decision = replace(decision, reason=f"no control loop: {decision.reason}")
         given = terms.cut(decision, everything, waiting.arrivals)
-        self.share, self._left_behind = given.share, given.bounded
+        self._left_behind, tuples = given.bounded, waiting.arrivals.tuples
+        self.led = Led(share=given.share, reach=given.cut.reach_tuples / tuples if tuples else 1.0)
         return self._offset(previous, waiting, given.cut, self._settings, now_s)
 
     def rest(self, previous: Offset, now_s: float, company: Company = ALONE) -> None:
@@ -186,9 +186,11 @@ class Gate:
             tick(self, {self.options.class_name: self._restraint.decider(self._law)}, self)
             self._restraint.rest()
 
-    def follow(self, previous: Offset, waiting: Waiting, share: float, now_s: float) -> Offset:
-        """The same batch at another gate of the query, with the share decided for all."""
-        tuples = waiting.arrivals.tuples
+    def follow(self, previous: Offset, waiting: Waiting, led: Led, now_s: float) -> Offset:
+        """The same batch at another gate of the query, with the share decided for all. What the
+        leader leaves for later stays here too: one side of a join must not run ahead."""
+        waits, share = waiting.arrivals.tuples, led.share
+        tuples = min(waits, math.ceil(led.reach * waits))
         given = cut(share * tuples, share, tuples, self._tried, f"joint share {share:.3g}")
         return self._offset(previous, waiting, given, self._settings, now_s)
 
@@ -217,10 +219,8 @@ class Gate:
             self._entry.set(action.fraction, measurement.time_s)
 
     def record(self, measurement: Measurement, decision: Decision) -> None:
-        decided = Decided(
-            measurement=measurement, decision=self._restraint.overruled(decision, self._order)
-        )
-        self._decided = [*self._decided[1 - _UNREPORTED_KEPT :], decided]
+        done = self._restraint.overruled(decision, self._order)
+        self._news.of_decision(Decided(measurement=measurement, decision=done))
 
     # -- deciding
 

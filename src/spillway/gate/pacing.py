@@ -15,7 +15,7 @@ _IMPROVED = 1.25  # carried per second, over the best before: still warming up o
 SCANNED_PER_KEPT = 50  # an unread tuple costs a fraction of a kept one
 RESTART_SHARE = 0.25  # of the target: what a restart may spend on its first batch
 _OF_SHORTEST = 2.0  # a batch may be twice as long as the shortest: that one is all fixed price
-_FORGET = 1.05  # of the shortest, for every batch
+_FORGET = 1.05  # of the best rate, for every batch
 _NEAR = 0.5  # of the bound: a batch this large shows whether the bound is right
 
 
@@ -28,7 +28,8 @@ class Pace:
     why: str = "growing"  # of the bound on what is kept
     first_tuples: int = 1  # the bound never falls below
     best_per_s: float = 0.0  # kept tuples over duration
-    shortest_s: float = 0.0  # 0: no batch yet
+    shortest_s: float = 0.0  # of a batch on the machine as it is now; 0: no batch yet
+    shortest_tuples: int = 0  # in that batch
 
     @classmethod
     def at_start(cls, first_batch: int, prices: Prices | None, target: Target) -> "Pace":
@@ -60,7 +61,7 @@ class Pace:
                 kept_tuples=most,
                 scanned_tuples=max(self.scanned_tuples, int(GROWTH * scanned)),
             )
-        shortest_s = min(batch.duration_s, _FORGET * self.shortest_s or batch.duration_s)
+        shortest_s, shortest_tuples = self._shortest(batch)
         longest_s = max(target.delay_s, _OF_SHORTEST * shortest_s)
         factor, per_s = longest_s / batch.duration_s, kept / batch.duration_s
         if per_s > _IMPROVED * self.best_per_s:
@@ -74,7 +75,16 @@ class Pace:
             ),
             best_per_s=max(per_s, self.best_per_s / _FORGET),
             shortest_s=shortest_s,
+            shortest_tuples=shortest_tuples,
         )
+
+    def _shortest(self, batch: BatchRecord) -> tuple[float, int]:
+        """Only what a larger batch cannot explain by its size shows a machine that became slower:
+        otherwise long batches would allow ever longer ones."""
+        if self.shortest_s <= 0.0 or batch.duration_s <= self.shortest_s:
+            return batch.duration_s, batch.kept_tuples
+        times = max(1.0, batch.kept_tuples / self.shortest_tuples)
+        return max(self.shortest_s, batch.duration_s / times), self.shortest_tuples
 
 
 def _moved(bound: int, factor: float, tuples: int) -> int:

@@ -152,7 +152,7 @@ class Restraint:
         It is where that delays nobody beyond half of the target, or where all depends on it.
         """
         evidence, backlog = self._evidence, now.backlog
-        if backlog.pending_tuples < _PROBE_TUPLES or self._options.joint:
+        if backlog.pending_tuples < _PROBE_TUPLES:
             return False
         if evidence.overloaded or not (self._adapts and _keeps(decision, backlog)):
             return False

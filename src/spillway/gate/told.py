@@ -12,7 +12,7 @@ import numpy as np
 
 from spillway.coding import from_json, to_json
 from spillway.gate.arrivals import Arrivals
-from spillway.gate.company import ALONE, Company, Part
+from spillway.gate.company import ALONE, Company, Led, Part
 from spillway.gate.gate import Gate
 from spillway.gate.offsets import Offset, decode, encode
 from spillway.gate.options import GateOptions
@@ -61,9 +61,9 @@ class TellingGate(Gate):
             told = {"previous": encode(previous), "now_s": now_s, "company": _company(company)}
             self._write({"call": "rest", **told})
 
-    def follow(self, previous: Offset, waiting: Waiting, share: float, now_s: float) -> Offset:
-        answer = super().follow(previous, waiting, share, now_s)
-        told = {"share": share, "answer": encode(answer)}
+    def follow(self, previous: Offset, waiting: Waiting, led: Led, now_s: float) -> Offset:
+        answer = super().follow(previous, waiting, led, now_s)
+        told = {"share": led.share, "reach": led.reach, "answer": encode(answer)}
         self._write({"call": "follow", **_asked(previous, waiting, now_s), **told})
         return answer
 
@@ -104,7 +104,8 @@ def _tell(gate: Gate, line: Mapping[str, Any]) -> Offset | None:
         previous, waiting = decode(line["previous"]), _waiting(line["waiting"])
         if call == "plan":
             return gate.plan(previous, waiting, line["now_s"], _company_of(line["company"]))
-        return gate.follow(previous, waiting, line["share"], line["now_s"])
+        led = Led(share=line["share"], reach=line.get("reach", 1.0))
+        return gate.follow(previous, waiting, led, line["now_s"])
     return None
 
 

@@ -21,7 +21,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from spillway.gate.company import Company, Part
+from spillway.gate.company import Company, Led, Part
+from spillway.gate.gate import Gate
 from spillway.gate.offsets import Arrived, Offset
 from spillway.hosts.spark.planner.sharing import Sharing, told_at
 from spillway.logs import catalog
@@ -43,10 +44,20 @@ class Lead:
     """What the leading gate planned in this trigger."""
 
     starts: bool  # whether the query runs a batch
-    share: float = 1.0
+    led: Led
     prices: Prices | None = None
     parallelism: int | None = None  # tasks of a batch
     until_s: float | None = None  # of its lease, where the query runs by one
+
+    @classmethod
+    def of(cls, gate: Gate, starts: bool, parallelism: int, until_s: float | None) -> "Lead":
+        return cls(
+            starts=starts,
+            led=gate.led,
+            prices=gate.prices,
+            parallelism=parallelism,
+            until_s=until_s,
+        )
 
 
 class Joint:
@@ -99,7 +110,7 @@ class Joint:
         prices = said["prices"]
         return Lead(
             starts=said["starts"],
-            share=said["share"],
+            led=Led(**said["led"]),
             parallelism=said["parallelism"],
             until_s=said["until_s"],
             prices=None if prices is None else Prices(**{**prices, "doubts": (0.0,) * 6}),

@@ -195,11 +195,8 @@ class Planner:
             return self._follow(previous, lead)
         planned, starts = self._lead(previous)
         if self._joint is not None:
-            share, prices, tasks = self._gate.share, self._gate.prices, self.parallelism
             until_s = None if self._lease is None else self._lease.until_s
-            self._joint.leads(
-                Lead(starts=starts, share=share, prices=prices, parallelism=tasks, until_s=until_s)
-            )
+            self._joint.leads(Lead.of(self._gate, starts, self.parallelism, until_s))
             if starts and (planned is None or planned.heartbeat):
                 self._running = replace(self._runs(None), shown=True)
         return planned
@@ -263,9 +260,11 @@ class Planner:
             return self._beat(previous)
         # A few tuples of this gate cannot say where the keys of all of them are to be cut.
         thin = waiting.arrivals.tuples < sum(span.tuples for span, _ in company.pending)
-        planned = self._planned(planned, previous, self._gate.share if thin else None)
+        led = self._gate.led
+        planned = self._planned(planned, previous, led.share if thin else None)
         if self._shedding is not None and not thin:
-            self._gate.share = self._shedding.share(planned, self._gate.share)
+            share = self._shedding.share(planned, led.share)
+            self._gate.led = replace(led, share=share)
         return planned
 
     def _follow(self, previous: Offset, lead: Lead) -> Offset | None:
@@ -278,9 +277,9 @@ class Planner:
         if not lead.starts:
             return None
         self.parallelism = lead.parallelism or self.parallelism
-        planned = self._gate.follow(previous, waiting, lead.share, self._clock.now_s())
+        planned = self._gate.follow(previous, waiting, lead.led, self._clock.now_s())
         planned = replace(planned, prices=lead.prices or planned.prices)
-        return self._planned(planned, previous, lead.share)
+        return self._planned(planned, previous, lead.led.share)
 
     def _planned(self, planned: Offset, previous: Offset, led: float | None) -> Offset:
         """With what a shedder chose that looks at the data; the other gates are told."""
