@@ -46,6 +46,7 @@ BENCHMARKS = ByName[Benchmark](
         "estimates",
         "fit",
         "jobs.benchmark",
+        "kafka_source.benchmark",
         "logs",
         "look",
         "roadmap",
