@@ -5,13 +5,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import psutil
-
 from spillway.errors import SpillwayError
 from spillway_lab.benchmarks.logs import KAFKA_JARS_VARIABLE, KAFKA_VARIABLE
+from spillway_lab.benchmarks.memory import set_cores
 
 _TESTS = Path(__file__).parents[4] / "tests" / "kafka"
 
@@ -39,25 +39,16 @@ def served() -> Iterator[Served]:
             f" {KAFKA_JARS_VARIABLE}, or run it in the project's folder, which can start one"
         )
     sys.path.append(str(_TESTS))
-    from broker import Broker, UnavailableError, spark_source_jars
-
+    tests = import_module("broker")
     with TemporaryDirectory(prefix="spillway-broker-") as folder:
-        broker = Broker(Path(folder))
+        broker = tests.Broker(Path(folder))
         try:
-            jars = ",".join(spark_source_jars())
+            jars = ",".join(tests.spark_source_jars())
             broker.start()
             if core is not None:
-                _move(set(cores) - {core})
+                set_cores(set(cores) - {core})
             yield Served(servers=broker.bootstrap, jars=jars, core=core)
-        except UnavailableError as error:
+        except tests.UnavailableError as error:
             raise SpillwayError(str(error)) from error
         finally:
             broker.stop()
-
-
-def _move(cores: set[int]) -> None:
-    """This process and the broker that it has started."""
-    me = psutil.Process()
-    for process in (me, *me.children(recursive=True)):
-        for thread in process.threads():
-            os.sched_setaffinity(thread.id, cores)

@@ -9,15 +9,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql.functions import col, count, from_json, max, window
 
 from spillway.gate.offsets import decode
 from spillway.hosts.spark.driver.progress import BatchProgress, ProgressMonitor
 from spillway.hosts.spark.session.session import open_session
 from spillway_lab.benchmarks.jobs.side import into_file
 from spillway_lab.benchmarks.kafka_source.records import READ
+from spillway_lab.benchmarks.memory import cpu_s
 
 _LIMIT_S = 900.0
 SPARK, PYTHON, NATIVE = "spark", "python", "native"
@@ -54,8 +54,8 @@ def stateless(rows: DataFrame) -> DataFrame:
 
 
 def windowed(rows: DataFrame) -> DataFrame:
-    spans = rows.withWatermark("at", "5 seconds").groupBy(F.window("at", "10 seconds"))
-    return spans.agg(F.max("price"), F.count("*"))
+    spans = rows.withWatermark("at", "5 seconds").groupBy(window("at", "10 seconds"))
+    return spans.agg(max("price"), count("*"))
 
 
 SHAPES: Mapping[str, Callable[[DataFrame], DataFrame]] = {
@@ -91,7 +91,7 @@ def _drained(spark: SparkSession, asked: Asked, place: Place, checkpoint: Path) 
         nonlocal scanned
         if (reached := _reached(progress, place.topic)) > scanned:
             scanned = reached
-            marks.append((scanned, time.monotonic(), _cpu_s()))
+            marks.append((scanned, time.monotonic(), cpu_s()))
         if scanned >= place.records:
             done.set()
 
@@ -117,7 +117,7 @@ def _drained(spark: SparkSession, asked: Asked, place: Place, checkpoint: Path) 
     return Drained(
         scanned=to - from_,
         seconds=to_s - from_s,
-        cpu_s={name: after[name] - before[name] for name in after},
+        cpu_s={name: after[name] - before.get(name, 0.0) for name in after},
     )
 
 
@@ -131,7 +131,7 @@ def _rows(spark: SparkSession, asked: Asked, place: Place) -> DataFrame:
                 "maxOffsetsPerTrigger": str(asked.batch),
             }
         )
-        values = raw.load().select(F.from_json(F.col("value").cast("string"), READ).alias("v"))
+        values = raw.load().select(from_json(col("value").cast("string"), READ).alias("v"))
         return values.select("v.*")
     options = {
         "source": "kafka",
@@ -161,19 +161,3 @@ def _reached(progress: BatchProgress, topic: str) -> int:
     if "seq" in end:
         return sum(stretch.stop for stretch in decode(end).stretches)
     return int(end[topic]["0"])
-
-
-def _cpu_s() -> dict[str, float]:
-    """Seconds of each process so far, those of its ended children among them."""
-    found = {"driver": 0.0, "jvm": 0.0, "python": 0.0}
-    me = psutil.Process()
-    for process in (me, *me.children(recursive=True)):
-        try:
-            times, name = process.cpu_times(), process.name()
-        except psutil.NoSuchProcess:
-            continue
-        kind = "driver" if process.pid == me.pid else "jvm" if "java" in name else "python"
-        found[kind] += times.user + times.system
-        if kind == "python":
-            found[kind] += times.children_user + times.children_system
-    return found
