@@ -23,8 +23,8 @@ from spillway_lab.benchmarks.kafka_source.side import (
 )
 from spillway_lab.benchmarks.registry import Benchmark, BenchReport, BenchSetup
 
-RECORDS, QUICK_RECORDS = 8_000_000, 2_000_000
-BATCHES = 8  # of a drain
+RECORDS, QUICK_RECORDS = 5_000_000, 3_000_000
+BATCH = 1_000_000  # records, of both sources: what a batch costs at a fixed price hardly shows
 THINNED = 0.1  # the share that batches keep where the price of a shed record is measured
 LEAST_RATIO, MOST_SHED_US = 3.0, 0.3
 
@@ -45,13 +45,12 @@ def run(setup: BenchSetup) -> BenchReport:
 
 
 def _compared(shape: str, place: Place, setup: BenchSetup, begun: float) -> Row:
-    whole = place.records // BATCHES
-    few = int(whole * THINNED)
+    few = int(BATCH * THINNED)
     asked = {
-        SPARK: [Asked(source=SPARK, shape=shape, batch=whole)],
-        PYTHON: [Asked(source=PYTHON, shape=shape, batch=whole)],
+        SPARK: [Asked(source=SPARK, shape=shape, batch=BATCH)],
+        PYTHON: [Asked(source=PYTHON, shape=shape, batch=BATCH)],
         NATIVE: [
-            Asked(source=NATIVE, shape=shape, batch=whole),
+            Asked(source=NATIVE, shape=shape, batch=BATCH),
             Asked(source=NATIVE, shape=shape, batch=few),
             Asked(source=NATIVE, shape=shape, batch=few, share=THINNED),
         ],
