@@ -74,6 +74,7 @@ pub struct Client {
     handle: *mut c_void,
     queue: *mut c_void,
     complaint: Box<Mutex<String>>, // the library writes there: it must not move
+    owner: u32, // a process that was forked off has the handles, but not the library's threads
     _library: Library,
 }
 
@@ -91,7 +92,7 @@ impl Client {
             (calls.poll_set_consumer)(handle);
             (calls.queue_get_consumer)(handle)
         };
-        Ok(Self { calls, handle, queue, complaint, _library: library })
+        Ok(Self { calls, handle, queue, complaint, owner: std::process::id(), _library: library })
     }
 
     pub fn assign(&self, topic: &str, partition: i32, offset: i64) -> Result<(), String> {
@@ -155,6 +156,9 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
+        if self.owner != std::process::id() {
+            return;
+        }
         unsafe {
             (self.calls.queue_destroy)(self.queue);
             (self.calls.destroy_flags)(self.handle, DESTROY_WITHOUT_CLOSE);

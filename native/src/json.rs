@@ -30,8 +30,8 @@ impl<'a> Decoder<'a> {
         values.resize(self.fields.len(), None);
         let sound = self.read(record, values).is_some() && self.is_valid(values);
         if sound {
-            for place in 0..values.len() {
-                self.put(place, values[place].unwrap_or(Value::Null));
+            for (place, value) in values.iter().enumerate() {
+                self.put(place, value.unwrap_or(Value::Null));
             }
         }
         sound

@@ -52,14 +52,13 @@ impl Consumer {
             .map_err(PyRuntimeError::new_err)
     }
 
-    /// Records of [following, stop): the wanted offsets, or all of them.
-    #[pyo3(signature = (form, following, stop, wanted, most, timeout_ms))]
+    /// Records of a range [following, stop): the wanted offsets, or all of them.
+    #[pyo3(signature = (form, range, wanted, most, timeout_ms))]
     fn piece(
         &self,
         py: Python,
         form: &Form,
-        following: i64,
-        stop: i64,
+        range: (i64, i64),
         wanted: Option<PyBuffer<i64>>,
         most: usize,
         timeout_ms: i32,
@@ -68,7 +67,7 @@ impl Consumer {
         let wanted = wanted.as_ref().map(|buffer| unsafe {
             std::slice::from_raw_parts(buffer.buf_ptr() as *const i64, buffer.item_count())
         });
-        let task = Task { following, stop, wanted, most, timeout_ms };
+        let task = Task { following: range.0, stop: range.1, wanted, most, timeout_ms };
         Ok(py.detach(|| task.piece(&self.client.lock().unwrap(), &form.made)))
     }
 }

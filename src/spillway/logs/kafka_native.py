@@ -77,7 +77,7 @@ class NativeClient:
         offsets = None if wanted is None else np.ascontiguousarray(wanted, dtype=np.int64)
         with _or_broken():
             found = self._consumer.piece(
-                _native_form(form), following, stop, offsets, BATCH_ROWS, round(POLL_S * 1000)
+                _native_form(form), (following, stop), offsets, BATCH_ROWS, round(POLL_S * 1000)
             )
             self.complaint = f" ({found.complaint})" if found.complaint else self.complaint
             rows, malformed = rows_of(form, self._partition, found) if found.reached else (None, [])
