@@ -91,7 +91,7 @@ def test_what_another_gate_of_the_query_has_decided_is_told_as_well() -> None:
     at = Offset(gate="q", began_us=0, seq=0, planned_us=0, stretches=(stretch,))
     log = TraceLog(np.linspace(0.0, 9.0, 1000))
     gate.resume(at)
-    for share, reach in ((1.0, 1.0), (1.0, 0.1), (0.5, 0.3)):
+    for share, reach in ((1.0, 0.1), (0.5, 0.3), (1.0, 1.0)):
         waiting = survey(at, log.extent(10.0), log.arrivals)
         at = gate.follow(at, waiting, Led(share=share, reach=reach), 10.0)
         assert at.offered_tuples == pytest.approx(reach * waiting.tuples, abs=1.0)
