@@ -154,7 +154,7 @@ class Terms:
     @property
     def _may_cut(self) -> bool:
         """Whether tuples may go unread."""
-        return self._min_keep == 0.0 and self.options.joint is None and self.adapts
+        return self._min_keep == 0.0 and self.adapts
 
     @property
     def _min_keep(self) -> float:

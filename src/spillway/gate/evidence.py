@@ -24,6 +24,7 @@ _WORTH = 0.2  # of that time: where tuples take less, dropping them buys nothing
 _WHOLE = 10  # batches in a row that kept everything in time: no overload
 _FITS = 0.95  # of the time: what is thought to take less than this is no overload
 _FEW, _ALIKE = 0.25, 1.25  # of the last whole batch: what is kept and scanned, to compare them
+_LOOKS = 3  # at least, that a rate is measured by, however long batches take
 _LASTS = 5  # intervals: a rise that is shorter does not end a catch-up
 _PERSISTS = 20  # batches that would be too long by the best guess, more than would not
 _WARM_S = 60.0  # of a run: a JVM is warm by then
@@ -101,13 +102,13 @@ class Evidence:
         if seen and now.now_s <= seen[-1][0]:  # the clock was set back
             seen.clear()
         seen.append((now.now_s, now.offered_tuples))
-        while len(seen) > 2 and now.now_s - seen[1][0] >= _LASTS * room.interval_s:
+        while len(seen) > _LOOKS and now.now_s - seen[1][0] >= _LASTS * room.interval_s:
             seen.popleft()
 
     def _rate_per_s(self, now_s: float, room: Room, behind_since_s: float | None) -> float:
         """The least of the last interval and the one before it; in a catch-up also of all of it, or
         of the last intervals. Once it is an overload, over both."""
-        if len(self._offered) < 3:
+        if len(self._offered) < _LOOKS:
             return 0.0
         last = self._place(now_s - room.interval_s, len(self._offered) - 1)
         before = self._place(now_s - 2.0 * room.interval_s, last)

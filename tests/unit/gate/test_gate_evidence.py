@@ -107,6 +107,27 @@ def test_the_driver_is_told_whether_something_has_to_go(
     assert told[-1] is (rate_per_s > 10_000.0)
 
 
+def test_batches_that_take_many_intervals_show_an_overload_too() -> None:
+    """As after a kill: the next batch takes what waits, and is as long as that."""
+    evidence, room, now_s = Evidence(), Room(interval_s=4 / 3, length_s=4 / 3), 0.0
+    for number in range(12):
+        kept = (40_000, 20_000)[number % 2]
+        now_s += 0.2 + 5e-4 * kept
+        record = BatchRecord(
+            kept_tuples=kept, scanned_tuples=kept, duration_s=0.2 + 5e-4 * kept, ended_s=now_s
+        )
+        evidence.ended(record)
+        standing = Standing(
+            now_s=now_s,
+            target=Target(delay_s=2.0),
+            admitted_tuples=round(6_000 * now_s),
+            shed_tuples=0,
+            backlog=Backlog(),
+        )
+        evidence.look(standing, room, Prices(fixed_s=0.2, kept_s=5e-4), behind_since_s=0.0)
+    assert evidence.overloaded
+
+
 def test_what_slow_batches_could_carry_is_not_held_against_a_later_backlog() -> None:
     evidence, room, now_s, offered = Evidence(), Room(interval_s=4 / 3, length_s=4 / 3), 0.0, 0
 

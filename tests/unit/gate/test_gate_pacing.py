@@ -6,7 +6,7 @@ from spillway.gate.cutting import Terms
 from spillway.gate.options import GateOptions
 from spillway.gate.pacing import Cut, Pace, cut, freshest
 from spillway.gate.staleness import is_stale, newest_within_target
-from spillway.model import ADMIT_ALL, BatchRecord, Decision, Prices, Target
+from spillway.model import ADMIT_ALL, BatchRecord, Decision, KeepOfBacklog, Prices, Target
 from spillway.ports import ArrivalCurve, Span
 
 WIDE = Pace(kept_tuples=10**9, scanned_tuples=10**9)
@@ -114,24 +114,35 @@ def test_a_restart_begins_with_a_part_of_what_the_learned_cost_allows() -> None:
     assert Pace.at_start(100, Prices(fixed_s=0.2, kept_s=1.0), TARGET).kept_tuples == 100
 
 
-def test_the_bounds_of_a_gate_are_of_what_waits_there() -> None:
-    """Of a join, most may wait at the other gates: their batches have bounds of their own."""
-    terms = Terms(
-        options=GateOptions.parse({"joint": "q"}),
+def terms(**options: str) -> Terms:
+    return Terms(
+        options=GateOptions.parse(options),
         target=TARGET,
         prices=None,
-        pace=Pace(kept_tuples=100, scanned_tuples=10**6),
+        pace=Pace(kept_tuples=100, scanned_tuples=500),
         entry=None,
         adapts=True,
         decides_now=False,
         left_behind=False,
-        restrained=True,
         now_s=10.0,
     )
+
+
+def test_the_bounds_of_a_gate_are_of_what_waits_there() -> None:
+    """Of a join, most may wait at the other gates: their batches have bounds of their own."""
     all_of_it = Decision(action=ADMIT_ALL, reason="law")
     for own, bounded in ((90, False), (110, True)):
-        given = terms.cut(all_of_it, even(1000, 9.0, 10.0), even(own, 9.0, 10.0))
+        given = terms(joint="q").cut(all_of_it, even(1000, 9.0, 10.0), even(own, 9.0, 10.0))
         assert given.bounded is bounded
+
+
+def test_of_a_join_nothing_goes_unread() -> None:
+    """The other side keeps a share of what is as old: what is skipped here has no match there."""
+    few = Decision(action=KeepOfBacklog(tuples=10), reason="law")
+    waiting = even(1000, 9.0, 10.0)
+    assert terms().cut(few, waiting, waiting).cut.skip_tuples == 500
+    given = terms(joint="q").cut(few, waiting, waiting).cut
+    assert (given.reach_tuples, given.skip_tuples, given.fraction) == (500, 0, 0.01)
 
 
 def test_freshest_keeps_as_many_but_only_the_newest() -> None:
