@@ -1,5 +1,6 @@
 """The HTTP API: what it serves, and what it refuses."""
 
+import asyncio
 import json
 import threading
 from typing import Any
@@ -12,7 +13,8 @@ from pydantic import TypeAdapter
 from virtual import LOOKS, SECRET, TOKENS, VirtualWatch
 
 from spillway.journal.entries import Event
-from spillway.watch.guard import LARGEST_BODY
+from spillway.watch import service
+from spillway.watch.guard import LARGEST_BODY, Guard
 from spillway.watch.listening import Address, bound
 from spillway.watch.openapi import document
 from spillway.watch.server import WatchServer
@@ -374,3 +376,32 @@ def test_an_event_of_the_journal_is_a_sentence(watched: VirtualWatch) -> None:
         [Event(time_s=1.0, kind="restarted", fields={"query": "fraud", "error": "killed"})]
     )
     assert watched.look().said[0].text == "fraud was started again: killed"
+
+
+def test_who_asks_during_the_first_look_is_told_when_it_is_done(
+    watched: VirtualWatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoding, may_go_on = threading.Event(), threading.Event()
+    snapshots = TypeAdapter(Snapshot)
+
+    class Slow:
+        def dump_json(self, snapshot: Snapshot) -> bytes:
+            encoding.set()
+            may_go_on.wait(60.0)
+            return snapshots.dump_json(snapshot)
+
+    monkeypatch.setattr(service, "_snapshots", Slow())
+
+    async def asked() -> httpx.Response:
+        made = service.Service(watched, Guard(tokens=TOKENS, open_to_read=True))
+        first = asyncio.create_task(made.look())
+        await asyncio.to_thread(encoding.wait, 60.0)
+        door = httpx.ASGITransport(app=made.app)
+        async with httpx.AsyncClient(transport=door, base_url="http://127.0.0.1") as client:
+            answer = asyncio.create_task(client.get("/api/state"))
+            await asyncio.wait([answer], timeout=0.2)
+            may_go_on.set()
+            await first
+            return await answer
+
+    assert snapshots.validate_json(asyncio.run(asked()).content).flow == "virtual"
