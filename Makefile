@@ -7,7 +7,7 @@ FAST    = not spark and not kafka and not slow
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
-demo: $(VENV)/ready ## 90 s on real Spark, explained, with an audit of every row
+demo: $(VENV)/ready ## plain Spark, then through the gate: one picture, an audit of every row (4 minutes)
 	@$(BIN)/spillway demo
 
 cluster-demo: $(VENV)/ready ## three Spark nodes, a real broker: overload, a node killed, an audit (5 minutes)
@@ -26,9 +26,12 @@ test: $(VENV)/ready types ## lint, format, types, and every test that is not slo
 test-slow: $(VENV)/ready ## the tests that are marked slow: a cluster, a browser, storage, kills
 	@$(BIN)/python -m pytest -m slow
 
-# Kills drivers 32 times at random moments, stops the controller, moves the clock, fills the disk.
-chaos: $(VENV)/ready ## long runs with faults
-	@SPILLWAY_KILLS=24 $(BIN)/python -m pytest -q tests/spark/test_gate_kill.py \
+# Kills drivers at random moments, freezes them, stops the broker, moves the clock, fills the disk.
+SPILLWAY_KILLS ?= 100
+chaos: $(VENV)/ready ## long runs with faults: 100 kills (SPILLWAY_KILLS=1000 for a night)
+	@SPILLWAY_KILLS=$(SPILLWAY_KILLS) $(BIN)/python -m pytest -q \
+		tests/spark/test_gate_kill.py tests/spark/test_classes_kill.py \
+		tests/spark/test_template_kill.py tests/spark/test_shedders_kill.py \
 		tests/spark/test_gate_faults.py tests/spark/test_flow_chaos.py tests/spark/test_kafka_chaos.py
 
 INPUTS ?= 50000
