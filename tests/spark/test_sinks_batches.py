@@ -94,7 +94,7 @@ def test_a_repair_takes_the_place_of_what_the_table_has_of_those_windows(postgre
 
     def counts(*rows: tuple[datetime, str, int]) -> pa.Table:
         names = ("period_start", "key", "n")
-        return pa.table({name: column for name, column in zip(names, zip(*rows), strict=True)})
+        return pa.table([list(column) for column in zip(*rows, strict=True)], names=list(names))
 
     key = ["period_start", "key"]
     before = [(first, "a", 1), (first, "b", 2), (second, "a", 3)]
