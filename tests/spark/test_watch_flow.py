@@ -21,7 +21,7 @@ from spillway.journal.files import read_journal
 from spillway.watch.serving import opened_door, served
 from spillway.watch.tokens import load_tokens
 
-LONGEST_S = 300.0
+LONGEST_S = 240.0
 FLOW = Flow.model_validate(
     {
         "streams": {
