@@ -3,7 +3,7 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 FAST    = not spark and not kafka and not slow
 
-.PHONY: help demo cluster-demo check test test-slow chaos chaos-cluster fuzz mutants sbom coverage lint types docs clean
+.PHONY: help demo cluster-demo check test test-slow chaos chaos-cluster fuzz mutants sbom hashes coverage lint types docs clean
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
@@ -58,6 +58,9 @@ mutants: $(VENV)/ready ## breaks one expression at a time in the pure rooms (MUT
 
 sbom: $(VENV)/ready ## what the product brings, as CycloneDX in out/sbom.json
 	@mkdir -p out && $(BIN)/python scripts/sbom.py >out/sbom.json && echo out/sbom.json
+
+hashes: $(VENV)/ready ## requirements.txt with the hashes of its files, for pip install --require-hashes
+	@mkdir -p out && $(BIN)/python scripts/hashes.py >out/requirements.txt && echo out/requirements.txt
 
 docs: $(VENV)/ready ## the tables in docs/ that are made from declarations
 	@$(BIN)/python -m spillway.check.pages docs
