@@ -1,6 +1,5 @@
 """requirements.txt with the sha256 of every file that pip would take here and now.
 
-
 A later `pip install --require-hashes -r` takes these files and no others: `make hashes`.
 """
 
