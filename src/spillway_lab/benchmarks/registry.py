@@ -48,6 +48,7 @@ BENCHMARKS = ByName[Benchmark](
         "jobs.benchmark",
         "logs",
         "look",
+        "open_pages",
         "roadmap",
         "sampling",
         "session_profile",
