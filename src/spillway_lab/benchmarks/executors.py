@@ -20,6 +20,7 @@ from spillway_lab.benchmarks.executors_run import (
     WORKERS,
     Lengths,
     measured,
+    session,
 )
 from spillway_lab.benchmarks.registry import Benchmark, BenchReport, BenchSetup
 from spillway_lab.benchmarks.standalone import standalone
@@ -38,9 +39,16 @@ def run(setup: BenchSetup) -> BenchReport:
     said: dict[str, Any] = {}
     try:
         with standalone(WORKERS, folder) as address:
-            for place, policy in enumerate(policies):
-                part = _part(setup.progress, place, len(policies))
-                seen[policy], said[policy] = measured(policy, address, Lengths(), part)
+            for peer in (False, True):
+                own = [policy for policy in policies if (policy == PEER) == peer]
+                if not own:
+                    continue
+                with session(address, peer=peer) as spark:
+                    for policy in own:
+                        part = _part(setup.progress, len(seen), len(policies))
+                        seen[policy], said[policy] = measured(
+                            policy, address, spark, Lengths(), part
+                        )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     results = {policy: figures_of(steps) for policy, steps in seen.items()}

@@ -2,16 +2,19 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import pandas_udf
+from pyspark.sql.functions import arrow_udf
 
+from spillway.errors import SpillwayError
 from spillway.flow.flow import Flow
 from spillway.flow.scale import DYNAMIC
 from spillway.hosts.spark.driver.application import Application
-from spillway.hosts.spark.driver.executors import live_cores
+from spillway.hosts.spark.driver.executors import SparkExecutors, live_cores
 from spillway.hosts.spark.driver.progress import BatchProgress, DeliveredBatch
 from spillway.hosts.spark.session.pools import settings_to_scale
 from spillway.journal.entries import Entry, Event
@@ -25,6 +28,7 @@ RATE_PER_S = 20_000
 COST_S = 60e-6  # of waiting, a tuple: 1.2 cores at the usual rate
 TARGET_S = 5.0
 BEGIN = 2  # executors, which is what the usual rate takes
+_PATIENCE_S, _CALM_S = 300.0, 5.0  # for executors to come and go; from one look at them to the next
 TUPLES_A_WAIT = 10_000  # a part of a task: Arrow's usual batch
 PEER_TASKS = 2 * WORKERS  # of a batch: Spark asks for more where tasks wait for executors
 _LOOK_S = 0.25
@@ -34,10 +38,10 @@ _LOOK_S = 0.25
 class Lengths:
     """Of the phases, in seconds: the load is 1x, 1x, 3x, 1x; the first is not measured."""
 
-    warm_s: float = 40.0
+    warm_s: float = 30.0
     usual_s: float = 15.0
-    high_s: float = 80.0
-    after_s: float = 45.0
+    high_s: float = 75.0
+    after_s: float = 40.0
 
     def phases(self, begun_s: float) -> tuple[Phase, ...]:
         first_s = begun_s + self.warm_s
@@ -48,10 +52,6 @@ class Lengths:
             Phase(rate_per_s=3.0 * RATE_PER_S, from_s=high_s, to_s=after_s),
             Phase(rate_per_s=RATE_PER_S, from_s=after_s, to_s=after_s + self.after_s),
         )
-
-    @property
-    def total_s(self) -> float:
-        return self.warm_s + self.usual_s + self.high_s + self.after_s
 
 
 @dataclass
@@ -71,30 +71,46 @@ class _Heard:
         pass
 
 
-def measured(
-    policy: str, address: str, lengths: Lengths, progress: Progress
-) -> tuple[Steps, list[dict[str, Any]]]:
-    """A session of its own; the steps, and what was said of executors."""
-    heard = _Heard()
-    with opened(_flow(policy, address, lengths, 0.0)) as spark:
+@contextmanager
+def session(address: str, *, peer: bool) -> Iterator[SparkSession]:
+    """With the waiting operator; for the peer with Spark's own allocation."""
+    with opened(_flow(PEER if peer else None, address, Lengths(), 0.0)) as spark:
         _register_wait(spark)
-        begun_s = time.time() + 1.0
-        flow = _flow(policy, address, lengths, begun_s)
-        phases = lengths.phases(begun_s)
-        with started(flow, spark, heard) as application:
-            counts = list(_watched(application, begun_s, phases[-1].to_s, progress, policy))
-            batches = list(application.batches)
-    rebuilt = [at_s for (at_s, _), before in zip(counts[1:], counts, strict=False) if before]
-    decided_s = rebuilt if policy == PEER else [event.time_s for event in heard.decided]
+        yield spark
+
+
+def measured(
+    policy: str, address: str, spark: SparkSession, lengths: Lengths, progress: Progress
+) -> tuple[Steps, list[dict[str, Any]]]:
+    """The steps, and what was said of executors."""
+    if policy != PEER:
+        progress(f"{policy}: down to {BEGIN} executors", 0.0)
+        _begin(spark)
+    heard, begun_s = _Heard(), time.time() + 1.0
+    flow, phases = _flow(policy, address, lengths, begun_s), lengths.phases(begun_s)
+    with started(flow, spark, heard) as application:
+        counts = list(_watched(application, begun_s, phases[-1].to_s, progress, policy))
+        batches = list(application.batches)
+    changed_s = [at_s for at_s, _ in counts[1:]]
     steps = Steps(
         phases=phases,
         batches=batches,
         counts=counts,
-        decided_s=decided_s,
+        decided_s=changed_s if policy == PEER else [event.time_s for event in heard.decided],
         target_s=TARGET_S,
         cost_s=COST_S,
     )
     return steps, heard.said
+
+
+def _begin(spark: SparkSession) -> None:
+    """A standalone cluster starts as many as there is room for, whatever the settings say."""
+    executors, deadline_s = SparkExecutors(spark), time.monotonic() + _PATIENCE_S
+    while len(there := executors.executors()) != BEGIN:
+        if time.monotonic() > deadline_s:
+            raise SpillwayError(f"{len(there)} executors are there instead of {BEGIN}")
+        executors.resize(BEGIN, [one.name for one in there[BEGIN:]])
+        time.sleep(_CALM_S)
 
 
 def _watched(
@@ -112,7 +128,7 @@ def _watched(
         time.sleep(_LOOK_S)
 
 
-def _flow(policy: str, address: str, lengths: Lengths, begun_s: float) -> Flow:
+def _flow(policy: str | None, address: str, lengths: Lengths, begun_s: float) -> Flow:
     first_s = lengths.warm_s + lengths.usual_s
     rates = f"0:{RATE_PER_S},{first_s:.0f}:{3 * RATE_PER_S}"
     rates += f",{first_s + lengths.high_s:.0f}:{RATE_PER_S}"
@@ -126,6 +142,7 @@ def _flow(policy: str, address: str, lengths: Lengths, begun_s: float) -> Flow:
         "spark.ui.enabled": "false",
         "spark.sql.execution.arrow.maxRecordsPerBatch": TUPLES_A_WAIT,
     }
+    scale = None
     if policy == PEER:
         options["parallelism"] = PEER_TASKS
         config |= {
@@ -135,8 +152,7 @@ def _flow(policy: str, address: str, lengths: Lengths, begun_s: float) -> Flow:
             "spark.dynamicAllocation.initialExecutors": BEGIN,
             "spark.dynamicAllocation.maxExecutors": WORKERS,
         }
-        scale = None
-    else:
+    elif policy is not None:
         scale = {"min": 1, "max": WORKERS, "policy": policy, "period": "4s", "grace": "20s"}
     return Flow.model_validate(
         {
@@ -160,8 +176,8 @@ def _register_wait(spark: SparkSession) -> None:
     executors are sent it and need not have it."""
     cost_s = COST_S
 
-    def waited(values: Any) -> Any:
+    def waited(values: pa.Array) -> pa.Array:
         time.sleep(cost_s * len(values))
         return values
 
-    spark.udf.register("waited", pandas_udf(waited, "double"))  # type: ignore[call-overload]
+    spark.udf.register("waited", arrow_udf(waited, "double"))

@@ -15,7 +15,7 @@ from spillway.errors import SpillwayError
 _SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 _DEPLOY = "org.apache.spark.deploy"
 _REGISTERED = "Registering worker "
-_PATIENCE_S = 180.0
+_PATIENCE_S = 300.0
 
 
 @contextmanager

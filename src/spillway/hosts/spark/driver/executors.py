@@ -3,7 +3,8 @@
 One call asks for a total, and is the same on standalone, YARN and Kubernetes. To lower the total
 ends nothing, and to end an executor lowers no total where it is told not to. So the total comes
 first: a cluster that saw an executor leave under the old one would start another. Executors are
-decommissioned: they end when their tasks have, and no batch fails.
+decommissioned: they end when their tasks have, and no batch fails. Where a session was made without
+that they are killed, and their tasks run again.
 """
 
 from collections.abc import Collection
@@ -14,10 +15,10 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from spillway.cluster.scaling.executors import Executor
-from spillway.errors import SpillwayError
 from spillway.flow.scale import DYNAMIC, require_scalable
 from spillway.hosts.spark.session.pools import task_slots
 
+_DECOMMISSION = "spark.decommission.enabled"
 _DRIVER = "driver"
 
 
@@ -27,6 +28,7 @@ class SparkExecutors:
         require_scalable(context.master, context.getConf().get(DYNAMIC, "false"))
         self._context = context
         self._spark = context._jsc.sc()
+        self._backend = self._spark.schedulerBackend()
         self._task_s: dict[str, float] = {}  # by executor, also of those that are gone
 
     def executors(self) -> tuple[Executor, ...]:
@@ -44,10 +46,21 @@ class SparkExecutors:
 
     def resize(self, total: int, leaving: Collection[str]) -> None:
         self._request(total)
-        backend = self._spark.schedulerBackend()
-        for name in leaving:
-            if not backend.decommissionExecutor(name, self._goodbye(), False, False):
-                raise SpillwayError(f"executor {name} cannot be released: it is gone already")
+        if not leaving:
+            return
+        if self._context.getConf().get(_DECOMMISSION, "false").lower() == "true":
+            for name in leaving:
+                self._backend.decommissionExecutor(name, self._goodbye(), False, False)
+        else:
+            self._kill(leaving)
+            self._request(total)  # to end some has lowered it
+
+    def _kill(self, names: Collection[str]) -> None:
+        listed: Any = self._context._jvm.java.util.ArrayList()
+        for name in names:
+            listed.add(name)
+        scala: Any = self._context._jvm.scala.jdk.javaapi.CollectionConverters
+        self._spark.killExecutors(scala.asScala(listed).toSeq())
 
     def _request(self, total: int) -> None:
         scala: Any = self._context._jvm.scala
