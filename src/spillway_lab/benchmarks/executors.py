@@ -6,6 +6,7 @@ not what limits it. The peer is Spark's dynamic allocation, in the same run.
 
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def run(setup: BenchSetup) -> BenchReport:
                         )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    results = {policy: figures_of(steps) for policy, steps in seen.items()}
+    results = {policy: steps.figures() for policy, steps in seen.items()}
     return BenchReport(
         results=results,
         details={
@@ -63,22 +64,9 @@ def run(setup: BenchSetup) -> BenchReport:
             },
             "runs": {policy: _details(steps, said[policy]) for policy, steps in seen.items()},
         },
-        tables=(_table(results),),
+        tables=(table_of("load steps 1x, 3x, 1x", results),),
         failures=tuple(_failures(seen[JUDGED])) if JUDGED in seen else (),
     )
-
-
-def figures_of(steps: Steps) -> dict[str, Any]:
-    """`decisions_per_step`: of the step that took most."""
-    settle_s = steps.settle_s()
-    return {
-        "decisions_per_step": max(steps.decisions()),
-        "settle_s": None if settle_s is None else round(settle_s, 1),
-        "holds": steps.holds(),
-        "shed_tuples": steps.shed_tuples(),
-        "executor_s": round(steps.executor_s(), 1),
-        "least_executor_s": round(steps.least_executor_s(), 1),
-    }
 
 
 def _details(steps: Steps, said: list[dict[str, Any]]) -> dict[str, Any]:
@@ -104,10 +92,10 @@ def _failures(steps: Steps) -> list[str]:
     return problems
 
 
-def _table(results: dict[str, dict[str, Any]]) -> Table:
+def table_of(title: str, results: Mapping[str, Mapping[str, Any]]) -> Table:
     rows: list[tuple[Any, ...]] = [
         (
-            policy,
+            name,
             given["decisions_per_step"],
             "never" if given["settle_s"] is None else given["settle_s"],
             "yes" if given["holds"] else "no",
@@ -115,10 +103,10 @@ def _table(results: dict[str, dict[str, Any]]) -> Table:
             given["executor_s"],
             f"{given['executor_s'] / given['least_executor_s']:.2f}",
         )
-        for policy, given in results.items()
+        for name, given in results.items()
     ]
     columns = ("policy", "decisions", "settles (s)", "holds", "shed", "executor s", "of the least")
-    return Table(title="load steps 1x, 3x, 1x", columns=columns, rows=rows)
+    return Table(title=title, columns=columns, rows=rows)
 
 
 def _part(progress: Progress, place: int, parts: int) -> Progress:

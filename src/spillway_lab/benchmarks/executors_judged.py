@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from spillway.hosts.spark.driver.progress import DeliveredBatch
 
@@ -86,3 +87,15 @@ class Steps:
 
     def least_executor_s(self) -> float:
         return sum(p.least_executors(self.cost_s) * (p.to_s - p.from_s) for p in self.phases)
+
+    def figures(self) -> dict[str, Any]:
+        """`decisions_per_step`: of the step that took most."""
+        settle_s = self.settle_s()
+        return {
+            "decisions_per_step": max(self.decisions()),
+            "settle_s": None if settle_s is None else round(settle_s, 1),
+            "holds": self.holds(),
+            "shed_tuples": self.shed_tuples(),
+            "executor_s": round(self.executor_s(), 1),
+            "least_executor_s": round(self.least_executor_s(), 1),
+        }

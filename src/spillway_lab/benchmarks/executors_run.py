@@ -1,7 +1,7 @@
 """One run of load steps on a standalone cluster, with one policy or with Spark's own allocation."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,12 +26,13 @@ PEER = "dynamic-allocation"
 WORKERS = 8
 RATE_PER_S = 20_000
 COST_S = 60e-6  # of waiting, a tuple: 1.2 cores at the usual rate
-TARGET_S = 5.0
+TARGET_S = 6.0
 BEGIN = 2  # executors, which is what the usual rate takes
 _PATIENCE_S, _CALM_S = 300.0, 5.0  # for executors to come and go; from one look at them to the next
 TUPLES_A_WAIT = 10_000  # a part of a task: Arrow's usual batch
 PEER_TASKS = 2 * WORKERS  # of a batch: Spark asks for more where tasks wait for executors
 _LOOK_S = 0.25
+NOTHING: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,14 +81,20 @@ def session(address: str, *, peer: bool) -> Iterator[SparkSession]:
 
 
 def measured(
-    policy: str, address: str, spark: SparkSession, lengths: Lengths, progress: Progress
+    policy: str,
+    address: str,
+    spark: SparkSession,
+    lengths: Lengths,
+    progress: Progress,
+    settings: Mapping[str, Any] = NOTHING,
 ) -> tuple[Steps, list[dict[str, Any]]]:
-    """The steps, and what was said of executors."""
+    """The steps, and what was said of executors. `settings`: of `scale`, beside the policy."""
     if policy != PEER:
         progress(f"{policy}: down to {BEGIN} executors", 0.0)
         _begin(spark)
     heard, begun_s = _Heard(), time.time() + 1.0
-    flow, phases = _flow(policy, address, lengths, begun_s), lengths.phases(begun_s)
+    flow = _flow(policy, address, lengths, begun_s, settings)
+    phases = lengths.phases(begun_s)
     with started(flow, spark, heard) as application:
         counts = list(_watched(application, begun_s, phases[-1].to_s, progress, policy))
         batches = list(application.batches)
@@ -128,7 +135,13 @@ def _watched(
         time.sleep(_LOOK_S)
 
 
-def _flow(policy: str | None, address: str, lengths: Lengths, begun_s: float) -> Flow:
+def _flow(
+    policy: str | None,
+    address: str,
+    lengths: Lengths,
+    begun_s: float,
+    settings: Mapping[str, Any] = NOTHING,
+) -> Flow:
     first_s = lengths.warm_s + lengths.usual_s
     rates = f"0:{RATE_PER_S},{first_s:.0f}:{3 * RATE_PER_S}"
     rates += f",{first_s + lengths.high_s:.0f}:{RATE_PER_S}"
@@ -153,7 +166,14 @@ def _flow(policy: str | None, address: str, lengths: Lengths, begun_s: float) ->
             "spark.dynamicAllocation.maxExecutors": WORKERS,
         }
     elif policy is not None:
-        scale = {"min": 1, "max": WORKERS, "policy": policy, "period": "4s", "grace": "20s"}
+        scale = {
+            "min": 1,
+            "max": WORKERS,
+            "policy": policy,
+            "period": "4s",
+            "grace": "20s",
+            **settings,
+        }
     return Flow.model_validate(
         {
             "streams": {"events": {"source": "synthetic", "options": options}},

@@ -201,7 +201,7 @@ def test_queries_side_by_side_share_the_task_time_by_batch_time() -> None:
 
 
 def test_the_view_holds_what_queries_want_however_many_executors_there_are() -> None:
-    use = QueryUse(name="q", offered_rate_per_s=1000.0, wanted_cores=3.0)
+    use = QueryUse(name="q", offered_rate_per_s=1000.0, core_s_per_tuple=3e-3)
     executors = [Executor(name=str(place), cores=place + 1) for place in range(2)]
     view = view_of(executors, 1, [use], 0.0)
     demand = demand_cores(view)

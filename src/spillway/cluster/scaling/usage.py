@@ -46,7 +46,7 @@ class Terms:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QueryUse:
-    """A query now. Its cores are those with which its target just holds at this rate."""
+    """A query now: what it is offered, and what a tuple takes of the cores."""
 
     name: str
     class_name: str = "default"
@@ -55,7 +55,13 @@ class QueryUse:
     keep_fraction: float = 1.0
     waiting_tuples: int = 0
     delay_s: float | None = None
-    wanted_cores: float
+    core_s_per_tuple: float
+    usable: float = 1.0  # share of a core that its target leaves for tuples
+
+    @property
+    def wanted_cores(self) -> float:
+        """With which its target just holds."""
+        return self.offered_rate_per_s * self.core_s_per_tuple / self.usable
 
     @property
     def used_cores(self) -> float:
@@ -147,7 +153,8 @@ class Usage:
             keep_fraction=kept,
             waiting_tuples=last.waiting_tuples,
             delay_s=last.mean_delay_s if last.kept_tuples else None,
-            wanted_cores=rate_per_s * self.core_s_per_tuple(name) / self.usable(name, terms.target),
+            core_s_per_tuple=self.core_s_per_tuple(name),
+            usable=self.usable(name, terms.target),
         )
 
     def core_s_per_tuple(self, name: str) -> float:

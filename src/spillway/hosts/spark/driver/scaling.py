@@ -13,7 +13,7 @@ from spillway.cluster.scaling.catalog import POLICIES
 from spillway.cluster.scaling.executors import Executor, Resizer, view_of
 from spillway.cluster.scaling.fleet import Fleet, Request
 from spillway.cluster.scaling.scaler import Scaler
-from spillway.cluster.scaling.usage import RanBatch, Terms, Usage
+from spillway.cluster.scaling.usage import QueryUse, RanBatch, Terms, Usage
 from spillway.errors import SpillwayError
 from spillway.flow.scale import Scale
 from spillway.hosts.spark.driver.progress import BatchProgress, DeliveredBatch, unread_tuples
@@ -129,8 +129,7 @@ class Scaling:
         actions = self._scaler.tick(view, self.fleet.most)
         request = self.fleet.decide((one for one in actions if not isinstance(one, Shed)), now_s)
         if request is not None:
-            wanted = {use.name: round(use.wanted_cores, 2) for use in uses}
-            self._ask(request, wanted_cores=wanted)
+            self._ask(request, **_figures(uses))
 
     def _ask(self, request: Request, **why: Any) -> None:
         self._executors.resize(request.total, request.leaving)
@@ -141,3 +140,12 @@ class Scaling:
             reason=request.reason,
             **why,
         )
+
+
+def _figures(uses: Sequence[QueryUse]) -> dict[str, dict[str, float]]:
+    """What the request was made from, by query."""
+    return {
+        "wanted_cores": {use.name: round(use.wanted_cores, 2) for use in uses},
+        "core_us_per_tuple": {use.name: round(1e6 * use.core_s_per_tuple, 1) for use in uses},
+        "usable": {use.name: round(use.usable, 2) for use in uses},
+    }
