@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.functions import arrow_udf
+from pyspark.sql.pandas.functions import arrow_udf
 
 from spillway.api import scale
 from spillway.hosts.spark.driver.executors import SparkExecutors, live_cores

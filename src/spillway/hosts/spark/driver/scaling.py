@@ -4,8 +4,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from py4j.protocol import Py4JError
-
 from spillway.clock import Clock
 from spillway.cluster.actions import Shed
 from spillway.cluster.scaling.bridge import Bridge
@@ -14,7 +12,6 @@ from spillway.cluster.scaling.executors import Executor, Resizer, view_of
 from spillway.cluster.scaling.fleet import Fleet, Request
 from spillway.cluster.scaling.scaler import Scaler
 from spillway.cluster.scaling.usage import QueryUse, RanBatch, Terms, Usage
-from spillway.errors import SpillwayError
 from spillway.flow.scale import Scale
 from spillway.hosts.spark.driver.progress import BatchProgress, DeliveredBatch, unread_tuples
 from spillway.journal.entries import Entry
@@ -104,7 +101,7 @@ class Scaling:
         while not self._stopping.wait(self._period_s):
             try:
                 self.look()
-            except (SpillwayError, Py4JError, ConnectionError) as error:
+            except Exception as error:  # one look that failed is not the last one
                 if not self._stopping.is_set():
                     self._note("failed", error=repr(error))
 
