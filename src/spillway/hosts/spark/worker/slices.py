@@ -12,9 +12,7 @@ from spillway.gate.shedders.blocks import DATA_BLOCK
 from spillway.model import Prices
 
 _ROWS_WORTH_A_TASK = 5_000  # handing a task to a Python worker costs as much as some thousand rows
-_WORTH_A_TASK_S = (
-    0.05  # of batch time: dear rows, as those that wait for an answer, are worth it sooner
-)
+_WORTH_A_TASK_S = 0.05  # of batch time: few rows are worth it where each waits for an answer
 
 
 class Slice(InputPartition):

@@ -1,4 +1,4 @@
-"""A batch is cut into as many tasks as its rows are worth, and holds the same rows however it is."""
+"""A batch is cut into as many tasks as its rows are worth; its rows stay the same."""
 
 import numpy as np
 import pyarrow as pa
