@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from spillway.hosts.spark.driver.application import Application
-    from spillway.hosts.spark.driver.drop_in import DropInScaling, Tell
+    from spillway.hosts.spark.driver.drop_in import DropInScaling, FollowedCores, Tell
     from spillway.hosts.spark.driver.gate_progress import GateProgress
 
 PartType = TypeVar("PartType", bound=Part)
@@ -43,6 +43,16 @@ def progress(query: Any) -> "tuple[GateProgress, ...]":
     from spillway.hosts.spark.driver.gate_progress import gates_of
 
     return gates_of(query)
+
+
+def follow_cores(spark: "SparkSession") -> "FollowedCores":
+    """Tell the gates of a job of your own how many cores there are, until `stop()` is called.
+
+    For clusters whose executors come and go by other means; `scale` does it by itself.
+    """
+    from spillway.hosts.spark.driver.drop_in import FollowedCores
+
+    return FollowedCores(spark)
 
 
 def scale(

@@ -12,9 +12,11 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spillway.cluster.scaling.executors import Executor
+from spillway.errors import SpillwayError
 from spillway.flow.scale import DYNAMIC, require_scalable
 from spillway.hosts.spark.session.pools import task_slots
 
@@ -24,7 +26,7 @@ _DRIVER = "driver"
 
 class SparkExecutors:
     def __init__(self, spark: SparkSession) -> None:
-        context: Any = spark.sparkContext
+        context: Any = context_of(spark)
         require_scalable(context.master, context.getConf().get(DYNAMIC, "false"))
         self._context = context
         self._spark = context._jsc.sc()
@@ -70,6 +72,17 @@ class SparkExecutors:
         jvm: Any = self._context._jvm
         info = jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo
         return info("released by spillway", jvm.scala.Option.empty())
+
+
+def context_of(spark: SparkSession) -> SparkContext:
+    """Of the driver that this process is: a client of Spark Connect has none."""
+    try:
+        return spark.sparkContext
+    except PySparkException as error:
+        raise SpillwayError(
+            "executors are seen by a session with a driver of its own, and this one is a client of"
+            " Spark Connect: start the job with a master"
+        ) from error
 
 
 def live_cores(context: SparkContext) -> int:
