@@ -74,10 +74,10 @@ class _Known:
     """Of a query: sums that fade, and its last batches."""
 
     last: RanBatch
-    busy_s: float
-    kept: float
-    batches: float = 1.0
-    rate_per_s: float = 0.0
+    busy_s: float = 0.0
+    kept: float = 0.0
+    batches: float = 0.0
+    rate_per_s: float | None = None
 
 
 class Usage:
@@ -99,13 +99,11 @@ class Usage:
         self._last: RanBatch | None = None
 
     def heard(self, batch: RanBatch) -> None:
-        if self._last is not None:
-            self._pass(self._last, batch)
-        self._last = batch
-        known = self._known.get(batch.query)
-        if known is None:
-            self._known[batch.query] = _Known(batch, batch.busy_s, float(batch.kept_tuples))
-            return
+        before, self._last = self._last, batch
+        known = self._known.setdefault(batch.query, _Known(batch))
+        if before is None:
+            return  # what its tasks took is not known
+        self._pass(before, batch)
         since_s = batch.planned_s - known.last.planned_s
         if since_s > 0.0:
             more = batch.waiting_tuples - known.last.waiting_tuples
@@ -115,16 +113,12 @@ class Usage:
         known.kept += batch.kept_tuples
         known.batches += 1.0
 
-    def forget(self, query: str) -> None:
-        """It has left."""
-        self._known.pop(query, None)
-
     def uses(self, terms: Mapping[str, Terms], now_s: float) -> tuple[QueryUse, ...]:
         """Of the queries whose costs are known."""
         return tuple(
             self._use(name, given, self._known[name], now_s)
             for name, given in terms.items()
-            if name in self._known and self._known[name].batches > 1.0
+            if name in self._known and self._known[name].rate_per_s is not None
         )
 
     def _pass(self, before: RanBatch, now: RanBatch) -> None:
@@ -140,7 +134,7 @@ class Usage:
             known.batches *= stays
 
     def _use(self, name: str, terms: Terms, known: _Known, now_s: float) -> QueryUse:
-        last, rate_per_s = known.last, known.rate_per_s
+        last, rate_per_s = known.last, known.rate_per_s or 0.0
         quiet_s = now_s - last.ended_s
         if quiet_s > _SILENT_BATCHES * max(last.busy_s, terms.target.delay_s):
             rate_per_s = 0.0
