@@ -21,6 +21,7 @@ from spillway.journal.entries import Entry, Event
 from spillway.report import Progress
 from spillway_lab.benchmarks.executors_judged import Phase, Steps
 from spillway_lab.benchmarks.flow_runs import opened, started
+from spillway_lab.benchmarks.standalone import QUICK_START
 
 PEER = "dynamic-allocation"
 WORKERS = 8
@@ -150,6 +151,7 @@ def _flow(
         **settings_to_scale(BEGIN, WORKERS),
         "spark.executor.memory": "512m",
         "spark.executor.cores": 1,
+        "spark.executor.extraJavaOptions": QUICK_START,
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",

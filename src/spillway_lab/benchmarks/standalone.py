@@ -12,6 +12,8 @@ import pyspark
 
 from spillway.errors import SpillwayError
 
+# Many JVMs on a few cores: what they do is little, so they compile little.
+QUICK_START = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 _SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"
 _DEPLOY = "org.apache.spark.deploy"
 _REGISTERED = "Registering worker "
@@ -27,6 +29,7 @@ def standalone(workers: int, folder: Path, memory: str = "1g") -> Iterator[str]:
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOG_DIR": str(folder),
         "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_DAEMON_JAVA_OPTS": QUICK_START,
     }
     port = address.rpartition(":")[2]
     master = [f"{_DEPLOY}.master.Master", "--host", "127.0.0.1", "--port", port]
