@@ -65,7 +65,7 @@ def run(setup: BenchSetup) -> BenchReport:
             "runs": {policy: _details(steps, said[policy]) for policy, steps in seen.items()},
         },
         tables=(table_of("load steps 1x, 3x, 1x", results),),
-        failures=tuple(_failures(seen[JUDGED])) if JUDGED in seen else (),
+        failures=tuple(failures_of(seen[JUDGED])) if JUDGED in seen else (),
     )
 
 
@@ -78,7 +78,7 @@ def _details(steps: Steps, said: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _failures(steps: Steps) -> list[str]:
+def failures_of(steps: Steps) -> list[str]:
     problems, counts = [], steps.decisions()
     if max(counts) > MOST_DECISIONS or min(counts) < 1:
         problems.append(f"{JUDGED} decided {counts} times after the steps: 1 or 2 are asked for")

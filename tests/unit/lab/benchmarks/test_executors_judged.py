@@ -1,9 +1,12 @@
 """What a run of load steps is worth is judged by its batches and its executors alone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from spillway.hosts.spark.driver.progress import DeliveredBatch
+from spillway_lab.benchmarks.executors import failures_of
 from spillway_lab.benchmarks.executors_judged import Phase, Steps
 
 PHASES = tuple(
@@ -69,3 +72,14 @@ def test_executor_seconds_are_those_that_were_there_and_the_least_those_of_the_t
     seen = steps()
     assert seen.executor_s() == pytest.approx(2 * 40 + 5 * 70 + 2 * 30)
     assert seen.least_executor_s() == pytest.approx(2 * 20 + 5 * 80 + 2 * 40)
+
+
+def test_a_scaler_that_idles_hurries_or_hoards_fails() -> None:
+    fine = steps(decided_s=(30.0, 105.0))
+    assert failures_of(fine) == []
+    idle = failures_of(steps(decided_s=(), bad_to_s=140.0))
+    assert "decided [0, 0] times" in idle[0]
+    assert "did not hold" in idle[1]
+    assert "decided [3, 1] times" in failures_of(steps(decided_s=(30.0, 34.0, 38.0, 105.0)))[0]
+    hoard = replace(fine, counts=[(-10.0, 8)])
+    assert "executor seconds" in failures_of(hoard)[0]
