@@ -186,8 +186,14 @@ class Application:
         """More or fewer executors from here on, where the flow says so."""
         if self.flow.scale is None:
             return
-        executors = SparkExecutors(self.spark)
-        self.scaling = Scaling(executors, self.flow.scale, self._terms, self.event, self._clock)
+        self.scaling = Scaling(
+            SparkExecutors(self.spark),
+            self.flow.scale,
+            self._terms,
+            self.event,
+            self._clock,
+            shortest_target_s=min(given.target.delay_s for given in self._terms().values()),
+        )
         self.listeners.append(self.scaling)
         self.scaling.start()
 

@@ -70,7 +70,14 @@ class DropInScaling:
         executors = SparkExecutors(spark)
         self._queries: set[str] = set()
         self._cores = FollowedCores(spark)
-        self._scaling = Scaling(executors, scale, self._terms, self._note, WallClock())
+        self._scaling = Scaling(
+            executors,
+            scale,
+            self._terms,
+            self._note,
+            WallClock(),
+            shortest_target_s=target.delay_s,
+        )
         self._monitor = ProgressMonitor(spark, self._on_progress)
         self._scaling.start()
 

@@ -17,8 +17,6 @@ from spillway.hosts.spark.driver.progress import BatchProgress, DeliveredBatch, 
 from spillway.journal.entries import Entry
 from spillway.model import parse_duration_s
 
-_SHORTEST_TARGET_S = 1.0  # of a query that nobody has heard of yet
-
 
 class Executors(Resizer, Protocol):
     """A resizer that also knows what the executors have done."""
@@ -41,12 +39,13 @@ class Scaling:
         terms: Callable[[], Mapping[str, Terms]],
         note: Callable[..., None],
         clock: Clock,
+        *,
+        shortest_target_s: float,
     ) -> None:
         self._executors, self._terms, self._note, self._clock = executors, terms, note, clock
         self._period_s = parse_duration_s(scale.period)
         self._usage, self._lock = Usage(), threading.Lock()
-        targets_s = [given.target.delay_s for given in terms().values()]
-        policy = POLICIES[scale.policy](scale.settings, min(targets_s, default=_SHORTEST_TARGET_S))
+        policy = POLICIES[scale.policy](scale.settings, shortest_target_s)
         bridge = None if scale.prices is None else Bridge(scale.prices)
         self._scaler = Scaler(policy, scale.settings, bridge=bridge)
         self.fleet = Fleet(

@@ -47,7 +47,9 @@ class World:
         self.cluster, self.clock, self.said = Cluster(), ManualClock(100.0), list[tuple[str, Any]]()
         scale = Scale(min=1, max=4, period=f"{PERIOD_S:g}s")
         note = lambda event, **values: self.said.append((event, values))  # noqa: E731
-        self.scaling = Scaling(self.cluster, scale, lambda: TERMS, note, self.clock)
+        self.scaling = Scaling(
+            self.cluster, scale, lambda: TERMS, note, self.clock, shortest_target_s=5.0
+        )
 
     def period(self, cores_of_work: float) -> None:
         """One batch, that takes all of it, and one look."""
@@ -130,7 +132,7 @@ def test_a_look_that_fails_is_said_and_not_the_last_one() -> None:
     world = World()
     quick = Scale(min=1, max=4, period="5ms")
     note = lambda event, **values: world.said.append((event, values))  # noqa: E731
-    scaling = Scaling(world.cluster, quick, lambda: TERMS, note, world.clock)
+    scaling = Scaling(world.cluster, quick, lambda: TERMS, note, world.clock, shortest_target_s=5.0)
     scaling.start()
     try:
         world.cluster.fails = True
