@@ -265,7 +265,8 @@ def test_a_thousand_partitions(kafka_broker: Any, tmp_path: Path) -> None:
     held = [span for span in led(log) if span.tuples]
     rows = [n for s in held for batch in log.read(s, None) for n in batch.column("n").to_pylist()]
     assert rows == list(range(0, 1000, 100))
-    kafka_broker.admin().delete_topics(["wide"])["wide"].result(60)
+    admin = kafka_broker.admin()  # its answers come as long as it lives
+    admin.delete_topics(["wide"])["wide"].result(60)
 
 
 @pytest.fixture
