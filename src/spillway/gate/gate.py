@@ -106,6 +106,10 @@ class Gate:
             self._decision, self._entry = _NO_PERIOD_YET, EntryShare()
             self._restraint.serve(adapts=self._law.adapts)
 
+    def resized(self, factor: float) -> None:
+        """Its batches have so many times the cores from now on."""
+        self._model.resized(factor)
+
     # -- what it answers
 
     @property
