@@ -134,10 +134,13 @@ def move(
     query: Annotated[str, typer.Argument(help="the query")],
     node: Annotated[str, typer.Argument(help="where it goes")],
     file: Of,
+    restart: Annotated[
+        bool, typer.Option(help="stop it there and start it here, even if it can move running")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Move a query to another node: stopped there, started here from the same checkpoint."""
-    _ask(file, as_json, kind="move", name=query, value=node)
+    """Move a query to another node, while it runs where it can."""
+    _ask(file, as_json, kind="move", name=query, value=node, stops_first=restart)
 
 
 @cluster.command()
@@ -204,6 +207,55 @@ def stop_query(
 ) -> None:
     """Stop a query for good; its checkpoint stays on disk."""
     _ask(of, as_json, kind="stop", name=name)
+
+
+@query.command("change")
+def change_query(
+    name: Annotated[str, typer.Argument(help="the query")],
+    of: Of,
+    sql: Annotated[Path | None, typer.Option(help="a file with its other text")] = None,
+    partitions: Annotated[int | None, typer.Option(help="of its state")] = None,
+    back: Annotated[bool, typer.Option(help="to the version before")] = False,
+    node: Annotated[str, typer.Option(help="where; by default the one with most room")] = "",
+    check: Annotated[bool, typer.Option(help="only say what would happen")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Change a query while it runs: another text, or more partitions, from a window on."""
+    if back == (sql is not None or partitions is not None):
+        raise SpillwayError("give --sql FILE, --partitions N or both, or --back alone")
+    changes: dict[str, Any] = {} if partitions is None else {"partitions": partitions}
+    if sql is not None:
+        changes["sql"] = _text_of(sql)
+    if check:
+        _say_change(of, name, None if back else changes, as_json)
+    else:
+        kind = "back" if back else "change"
+        _ask(of, as_json, kind=kind, name=name, value=node, query=changes)
+
+
+def _say_change(of: Path, name: str, changes: dict[str, Any] | None, as_json: bool) -> None:
+    from spillway.hosts.cluster.changing import change_of
+    from spillway.hosts.cluster.status import Status
+
+    place = _place(of)
+    flow = place.flow.model_dump(by_alias=True, exclude={"queries", "cluster"})
+    given = Status(place).assignment(name)
+    wanted = given.before if changes is None else changes
+    if wanted is None:
+        raise SpillwayError(f"query '{name}' was never changed: there is no version before")
+    lines = change_of(name, given, wanted, flow).said()
+    if as_json:
+        print_json({"query": name, "would": lines})
+    else:
+        for line in lines:
+            console.print(line, highlight=False)
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpillwayError(f"{file} cannot be read: {error}") from error
 
 
 @query.command("list")

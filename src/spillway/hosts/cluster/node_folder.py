@@ -19,6 +19,7 @@ from spillway.hosts.spark.files import Folder, logged_batches, read_ledger
 class Given:
     """Of the assignment that a query runs by."""
 
+    name: str
     generation: int
     epoch: int
 
@@ -26,10 +27,11 @@ class Given:
 @dataclass(frozen=True, kw_only=True)
 class NodeFolder(Folder):
     shared: Path
-    given: dict[str, Given] = field(default_factory=dict)  # by query
+    given: dict[str, Given] = field(default_factory=dict)  # by run
 
     def checkpoint(self, query: str) -> Path:
-        return checkpoint_of(self.shared, query, self.given[query].generation)
+        given = self.given[query]
+        return checkpoint_of(self.shared, given.name, given.generation)
 
     def ledger(self, query: str, stream: str) -> Path:
         name = f"{query}.{stream}.e{self.given[query].epoch}.jsonl"

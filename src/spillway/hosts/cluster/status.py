@@ -5,9 +5,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from spillway.coding import from_json
+from spillway.errors import unknown_name
 from spillway.hosts.cluster.control_log import Latest
 from spillway.hosts.cluster.draft import Draft
-from spillway.hosts.cluster.messages import LEADER, NODE, Leadership, NodeReport
+from spillway.hosts.cluster.messages import (
+    LEADER,
+    NODE,
+    Assignment,
+    Leadership,
+    NodeReport,
+    run_name,
+)
 from spillway.hosts.cluster.node_folder import audits_of, by_stream
 from spillway.hosts.cluster.opening import Place
 from spillway.report import Table
@@ -42,16 +50,25 @@ class Status:
                     "state": given.state,
                     "node": given.node,
                     "to": given.to,
-                    "epoch": self._assignments.by_key[f"query/{name}"].record.epoch,
+                    "epoch": given.epoch,
                     "generation": given.generation,
+                    "next": _next(given),
                     "moved_from": given.moved_from,
                     "reason": given.reason,
-                    **_measured(name, reports.get(given.node or "")),
+                    **_measured(name, given.generation, reports.get(given.node or "")),
                 }
                 for name, given in sorted(draft.queries.items())
                 if given.state != "ended"
             },
         }
+
+    def assignment(self, query: str) -> Assignment:
+        self._assignments.read_on()
+        found = Draft(self._assignments, self._place.name, "status").queries
+        known = {name: given for name, given in found.items() if given.state != "ended"}
+        if query not in known:
+            raise unknown_name("query", query, known)
+        return known[query]
 
     def generations(self) -> dict[str, int]:
         """Of every query's checkpoint."""
@@ -92,14 +109,28 @@ def _node(report: NodeReport | None, wanted: str, life: str | None) -> dict[str,
     }
 
 
-def _measured(name: str, report: NodeReport | None) -> dict[str, Any]:
-    if report is not None and name in report.failed:
-        return {"doing": f"given up: {report.failed[name]}"}
+def _next(given: Assignment) -> dict[str, Any] | None:
+    """The other side of a move under way."""
+    if (after := given.next) is None:
+        return None
+    return {
+        "node": after.node,
+        "generation": after.generation,
+        "state": after.state,
+        "from_us": after.from_us,
+        "changes": after.query != given.query,
+    }
+
+
+def _measured(name: str, generation: int, report: NodeReport | None) -> dict[str, Any]:
+    run = run_name(name, generation)
+    if report is not None and run in report.failed:
+        return {"doing": f"given up: {report.failed[run]}"}
     found = [view for view in report.queries if view.name == name] if report is not None else []
     if report is None or not found:
         return {}
     return {
-        "doing": report.states.get(name, ""),
+        "doing": report.states.get(run, ""),
         "offered_per_s": found[0].offered_rate_per_s,
         "keep_fraction": found[0].keep_fraction,
         "delay_s": found[0].delay_s,
@@ -144,6 +175,8 @@ def _ago(node: Mapping[str, Any]) -> str:
 
 
 def _where(query: Mapping[str, Any]) -> str:
+    if (after := query["next"]) is not None:
+        return f"{query['node']}, {after['node']} {after['state']}"
     return f"{query['node']} -> {query['to']}" if query["to"] else query["node"] or "none"
 
 

@@ -48,8 +48,9 @@ class ToyNode:
         self.superseded = False
 
     def runs(self, query: str, now_s: float) -> bool:
-        """Its gate may plan a batch."""
-        return query in self.busy and self.lease.holds(now_s)
+        """Its gate may plan a batch, of whatever checkpoint."""
+        found = {run.partition("@")[0] for run in self.busy}
+        return query in found and self.lease.holds(now_s)
 
     def beat(self, now_s: float) -> None:
         self._assignments.read_on()
