@@ -179,9 +179,10 @@ def audit(file: File, as_json: AsJson = False) -> None:
         print_json({"exact": exact, "queries": rows})
     else:
         for row in rows:
+            twice = f", {row['overlap']:,} of them twice" if row["overlap"] else ""
             said = "exact" if row["exact"] else "; ".join(row["problems"]) or "batches are missing"
             console.print(
-                f"{row['query']}/{row['stream']}: offered {row['offered']:,} = admitted"
+                f"{row['query']}/{row['stream']}: offered {row['offered']:,}{twice} = admitted"
                 f" {row['admitted']:,} + shed {row['shed']:,} + pending {row['pending']:,} over"
                 f" {row['ledgers']} ledgers: {said}",
                 highlight=False,
@@ -216,7 +217,6 @@ def change_query(
     sql: Annotated[Path | None, typer.Option(help="a file with its other text")] = None,
     partitions: Annotated[int | None, typer.Option(help="of its state")] = None,
     back: Annotated[bool, typer.Option(help="to the version before")] = False,
-    node: Annotated[str, typer.Option(help="where; by default the one with most room")] = "",
     check: Annotated[bool, typer.Option(help="only say what would happen")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -230,7 +230,7 @@ def change_query(
         _say_change(of, name, None if back else changes, as_json)
     else:
         kind = "back" if back else "change"
-        _ask(of, as_json, kind=kind, name=name, value=node, query=changes)
+        _ask(of, as_json, kind=kind, name=name, query=changes)
 
 
 def _say_change(of: Path, name: str, changes: dict[str, Any] | None, as_json: bool) -> None:

@@ -48,6 +48,7 @@ BENCHMARKS = ByName[Benchmark](
         "jobs.benchmark",
         "logs",
         "look",
+        "migrate",
         "roadmap",
         "sampling",
         "session_profile",

@@ -94,14 +94,11 @@ def _move(request: Request, draft: Draft, now: Standing) -> str:
 
 
 def _change(request: Request, draft: Draft, now: Standing) -> str:
-    """Another version of it, on the node that is named or on the one with most room."""
+    """Another version of it, on the node with most room."""
     given, flow = _known(request, draft), _flow(draft)
     _require_still(request, given)
-    if request.value and not now.is_alive(request.value):
-        raise unknown_name("running node", request.value, filter(now.is_alive, now.reports))
     query = changed_query(request.name, given, request.query or {}, flow)
-    to, reason = request.value or None, "changed by a user"
-    draft.assign(request.name, changes_to=query, to=to, reason=reason)
+    draft.assign(request.name, changes_to=query, to=None, reason="changed by a user")
     return f"query '{request.name}' changes while it runs"
 
 

@@ -16,7 +16,7 @@ from spillway.hosts.cluster.messages import (
     NodeReport,
     run_name,
 )
-from spillway.hosts.cluster.node_folder import audits_of, by_stream
+from spillway.hosts.cluster.node_folder import audits_of, by_stream, overlap_of
 from spillway.hosts.cluster.opening import Place
 from spillway.report import Table
 
@@ -69,12 +69,6 @@ class Status:
         if query not in known:
             raise unknown_name("query", query, known)
         return known[query]
-
-    def generations(self) -> dict[str, int]:
-        """Of every query's checkpoint."""
-        self._assignments.read_on()
-        queries = Draft(self._assignments, self._place.name, "status").queries
-        return {name: given.generation for name, given in queries.items()}
 
     def _leader(self) -> dict[str, Any] | None:
         placed = self._assignments.by_key.get(LEADER)
@@ -181,20 +175,24 @@ def _where(query: Mapping[str, Any]) -> str:
 
 
 def audit_rows(place: Place) -> list[dict[str, Any]]:
-    """One row a life of a gate, over the ledgers of all nodes."""
-    queries = Status(place).generations()
-    rows = []
-    for (query, stream), ledgers in sorted(by_stream(place.folder).items()):
-        for found in audits_of(place.folder, query, stream, queries.get(query, 1)):
+    """One row a life of a gate, over the ledgers of all nodes; `overlap` was offered to the
+    checkpoint before it as well."""
+    rows, before = [], {}
+    for (run, stream), ledgers in sorted(by_stream(place.folder).items(), key=_by_generation):
+        name, earlier = run.partition("@")[0], before.get((run.partition("@")[0], stream))
+        before[name, stream] = run
+        overlap = 0 if earlier is None else overlap_of(place.folder, earlier, run, stream)
+        for found in audits_of(place.folder, run, stream):
             rows.append(
                 {
-                    "query": query,
+                    "query": run,
                     "stream": stream,
                     "ledgers": ledgers,
                     "offered": found.totals.offered,
                     "admitted": found.totals.admitted,
                     "shed": found.totals.shed,
                     "pending": found.totals.pending,
+                    "overlap": overlap,
                     "batches": found.batch_count,
                     "exact": found.exact,
                     "problems": list(found.problems),
@@ -202,3 +200,9 @@ def audit_rows(place: Place) -> list[dict[str, Any]]:
                 }
             )
     return rows
+
+
+def _by_generation(found: tuple[tuple[str, str], int]) -> tuple[str, str, int]:
+    (run, stream), _ = found
+    name, _, generation = run.partition("@")
+    return name, stream, int(generation or 1)
