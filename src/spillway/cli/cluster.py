@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import yaml
 
+from spillway.cli.changes import moves_of, say_change, text_of
 from spillway.cli.screen import console, errors, print_json, print_table
 from spillway.errors import SpillwayError
 from spillway.model import parse_duration_s
@@ -81,8 +82,9 @@ def check(file: File, as_json: AsJson = False) -> None:
     plan = plan_of(place.flow)
     place.reports().read(0)
     place.assignments().read(0)
+    moves = moves_of(place)
     if as_json:
-        print_json({**plan.as_json(), "cluster": place.cluster.model_dump()})
+        print_json({**plan.as_json(), "cluster": place.cluster.model_dump(), "moves": moves})
         return
     wanted = place.cluster
     console.print(
@@ -90,6 +92,8 @@ def check(file: File, as_json: AsJson = False) -> None:
         f" {wanted.cores} task slots; its control log answers",
         highlight=False,
     )
+    for why in (why for why in moves.values() if why is not None):
+        console.print(why, highlight=False)
 
 
 @cluster.command()
@@ -225,37 +229,12 @@ def change_query(
         raise SpillwayError("give --sql FILE, --partitions N or both, or --back alone")
     changes: dict[str, Any] = {} if partitions is None else {"partitions": partitions}
     if sql is not None:
-        changes["sql"] = _text_of(sql)
+        changes["sql"] = text_of(sql)
     if check:
-        _say_change(of, name, None if back else changes, as_json)
+        say_change(_place(of), name, None if back else changes, as_json)
     else:
         kind = "back" if back else "change"
         _ask(of, as_json, kind=kind, name=name, query=changes)
-
-
-def _say_change(of: Path, name: str, changes: dict[str, Any] | None, as_json: bool) -> None:
-    from spillway.hosts.cluster.changing import change_of
-    from spillway.hosts.cluster.status import Status
-
-    place = _place(of)
-    flow = place.flow.model_dump(by_alias=True, exclude={"queries", "cluster"})
-    given = Status(place).assignment(name)
-    wanted = given.before if changes is None else changes
-    if wanted is None:
-        raise SpillwayError(f"query '{name}' was never changed: there is no version before")
-    lines = change_of(name, given, wanted, flow).said()
-    if as_json:
-        print_json({"query": name, "would": lines})
-    else:
-        for line in lines:
-            console.print(line, highlight=False)
-
-
-def _text_of(file: Path) -> str:
-    try:
-        return file.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpillwayError(f"{file} cannot be read: {error}") from error
 
 
 @query.command("list")

@@ -15,7 +15,7 @@ from spillway.hosts.cluster.node_folder import NodeFolder, checkpoint_of
 from spillway.hosts.spark.driver.application import Application
 from spillway.hosts.spark.driver.own_windows import windowed
 from spillway.hosts.spark.driver.progress import BatchProgress, end_offsets
-from spillway.hosts.spark.driver.states import RUNNING
+from spillway.hosts.spark.driver.states import NO_TUPLES, RUNNING
 from spillway.hosts.spark.files import last_batch
 from spillway.model import FOREVER, Owned, parse_duration_s
 
@@ -30,6 +30,7 @@ class Handing:
         self._application, self._folder = application, folder
         self._ahead_us = round(ahead_s * 1e6)
         self.reached: dict[str, Reached] = {}  # by run
+        self._lengths_us: dict[str, int] = {}  # of the windows of a run
         self._follows: dict[str, Mapping[str, str]] = {}  # run -> stream -> offset
         application.gates.follows = lambda run, stream: self._follows.get(run, {}).get(stream)
 
@@ -43,6 +44,7 @@ class Handing:
             return False
         offsets = {o.gate.rpartition("/")[2]: json.dumps(encode(o)) for o in batch.gates()}
         self._follows[run] = offsets
+        self._look(run, duty)  # before its first batch: it may have to stand still from the start
         return bool(offsets)
 
     def look(self, duties: Mapping[str, Duty], running: Collection[str]) -> bool:
@@ -97,16 +99,21 @@ class Handing:
             dispatcher.let_go(run)
 
     def _handed_over(self, run: str, at: BatchProgress, until_us: int) -> Reached:
-        query = self._application.flow.queries[run]
-        length_us = windowed(run, query, self._application.flow).window.length_us
-        done = at.watermark_us is not None and at.watermark_us >= until_us + length_us
+        if run not in self._lengths_us:
+            flow = self._application.flow
+            self._lengths_us[run] = windowed(run, flow.queries[run], flow).window.length_us
+        ends_us = until_us + self._lengths_us[run]  # of the last window that is its own, or later
+        done = at.watermark_us is not None and at.watermark_us >= ends_us
         before = self.reached.get(run, Reached())
         return Reached(until_us=until_us, finished=done or before.finished)
 
     def _has_caught_up(self, run: str) -> bool:
         application = self._application
         batches = application.delivered(run)
-        if application.states.of(run) != RUNNING or not batches:
+        state, at = application.states.of(run), application.progress.get(run)
+        if state == NO_TUPLES and at is not None:  # of a quiet stream: its heartbeats
+            return _offset(at).heartbeat
+        if state != RUNNING or not batches:
             return False
         target = application.target(application.flow.queries[run].class_name)
         return batches[-1].mean_delay_s <= target.delay_s

@@ -34,18 +34,21 @@ class Dispatcher:
     def answer(self, report: Report) -> Order:
         """What a query is told; its slot is freed in the same step, so that it competes for it."""
         asks = report.backlog.pending_tuples > 0  # an empty batch (a heartbeat) costs no slot
+        deadline_s = time.monotonic() + report.wait_s
         with self._changed:
             now_s, news = self._clock.now_s(), self._news(report)
             self._granted.discard(report.query)  # a turn that it never heard of
             self.control.heard(news, now_s)
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: report.query not in self._held, report.wait_s)
             if asks and report.query not in self._held:
-                self.control.ask(report, now_s)
+                self.control.ask(report, self._clock.now_s())
             self._changed.notify_all()
         for decided in news.decided:
             self._on_decided(decided)
         with self._changed:
             held = report.query in self._held
-            granted = self._await_turn(report) if asks else not held
+            granted = self._await_turn(report, deadline_s) if asks else not held
             self._grant()
             order = self.control.order(report, may_start=granted)
             owned, after = self._owned.get(report.query, (None, None))
@@ -70,9 +73,8 @@ class Dispatcher:
             decided=tuple(each for each in report.decided if each not in before.decided),
         )
 
-    def _await_turn(self, report: Report) -> bool:
+    def _await_turn(self, report: Report, deadline_s: float) -> bool:
         """By the time that really passes: the clock may be set while a query waits."""
-        deadline_s = time.monotonic() + report.wait_s
         while True:
             self._grant()
             if self._last.get(report.query) is not report:  # cut off: it asks by another connection
@@ -117,6 +119,7 @@ class Dispatcher:
     def let_go(self, query: str) -> None:
         with self._changed:
             self._held.discard(query)
+            self._changed.notify_all()
 
     def own(self, query: str, owned: Owned, after: int | None = None) -> None:
         """Which windows are its own, from its next batch on; `after`: only if that follows this
