@@ -97,7 +97,7 @@ class Cluster:
 
     def other_node(self) -> str:
         now = self._status.now()
-        return next(name for name in now["nodes"] if name != now["queries"][QUERY]["node"])
+        return str(next(name for name in now["nodes"] if name != now["queries"][QUERY]["node"]))
 
     def cpu_s(self) -> float:
         """Of all processes of the nodes so far."""

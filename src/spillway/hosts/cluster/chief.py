@@ -32,7 +32,13 @@ from spillway.hosts.cluster.requests import answered
 from spillway.hosts.cluster.roster import Roster
 from spillway.model import parse_duration_s
 
-_NOWHERE = {"state": "waits", "node": None, "life": None, "to": None, "held_back": True}
+_NOWHERE: Mapping[str, Any] = {
+    "state": "waits",
+    "node": None,
+    "life": None,
+    "to": None,
+    "held_back": True,
+}
 WAIT_S, LONGEST_WAIT_S = 5.0, 300.0  # between starts that fail, twice as long each time
 START_S = 180.0  # a node that was asked for and is not heard of by then is not coming
 

@@ -177,7 +177,8 @@ def _where(query: Mapping[str, Any]) -> str:
 def audit_rows(place: Place) -> list[dict[str, Any]]:
     """One row a life of a gate, over the ledgers of all nodes; `overlap` was offered to the
     checkpoint before it as well."""
-    rows, before = [], {}
+    rows: list[dict[str, Any]] = []
+    before: dict[tuple[str, str], str] = {}
     for (run, stream), ledgers in sorted(by_stream(place.folder).items(), key=_by_generation):
         name, earlier = run.partition("@")[0], before.get((run.partition("@")[0], stream))
         before[name, stream] = run

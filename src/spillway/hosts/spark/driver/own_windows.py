@@ -21,6 +21,7 @@ from spillway.flow.flow import Flow, Query
 from spillway.flow.sql import parse, streams_of, text_of
 from spillway.flow.time_windows import TimeWindow, is_time_window, time_window
 from spillway.hosts.spark.files import logged_batch
+from spillway.model import FOREVER
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -78,15 +79,20 @@ def told_apart(name: str, query: Query, flow: Flow) -> Windowed | None:
 
 
 def own_results(checkpoint: Path, rows: DataFrame, batch_id: int) -> DataFrame:
-    """What of a batch is this checkpoint's own, by the offset of the batch."""
+    """What of a batch is this checkpoint's own, by the offset of the batch.
+
+    Both bounds at once could contradict each other: Spark would see that nothing is wanted, compute
+    nothing, and miss the state's commit.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
     logged = logged_batch(checkpoint, batch_id)
     for offset in () if logged is None else logged.gates():
-        if offset.owned is not None:
-            start_us = F.unix_micros(F.col(START).cast("timestamp"))
-            own = (start_us >= offset.owned.from_us) & (start_us < offset.owned.until_us)
-            rows = rows.where(own)
+        start_us = F.unix_micros(F.col(START).cast("timestamp"))
+        if offset.owned is not None and offset.owned.from_us > 0:
+            rows = rows.where(start_us >= offset.owned.from_us)
+        if offset.owned is not None and offset.owned.until_us < FOREVER:
+            rows = rows.where(start_us < offset.owned.until_us)
     return rows.drop(START)
 
 
