@@ -19,6 +19,7 @@ from spillway.hosts.spark.driver.states import NO_TUPLES, RUNNING
 from spillway.hosts.spark.files import last_batch
 from spillway.model import FOREVER, Owned, parse_duration_s
 
+_WARM_BATCHES = 5  # a new plan's first ones take long
 _MS_US = 1000  # Spark's event times are cut off to whole milliseconds
 
 
@@ -108,15 +109,17 @@ class Handing:
         return Reached(until_us=until_us, finished=done or before.finished)
 
     def _has_caught_up(self, run: str) -> bool:
+        """Its batches hold the target, or take all that came during the one before them."""
         application = self._application
         batches = application.delivered(run)
         state, at = application.states.of(run), application.progress.get(run)
         if state == NO_TUPLES and at is not None:  # of a quiet stream: its heartbeats
             return _offset(at).heartbeat
-        if state != RUNNING or not batches:
+        if state != RUNNING or len(batches) < _WARM_BATCHES:
             return False
         target = application.target(application.flow.queries[run].class_name)
-        return batches[-1].mean_delay_s <= target.delay_s
+        last = batches[-1]
+        return last.mean_delay_s <= max(target.delay_s, 2.0 * last.duration_s)
 
     def _at_rest(self, run: str) -> BatchProgress | None:
         """Its last batch, when that has ended and no other one is planned."""

@@ -6,6 +6,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from spillway.flow.flow import Flow
 from spillway.gate.offsets import Offset, encode
 from spillway.gate.rules import Stretch
@@ -45,7 +47,9 @@ class ToyDispatcher:
 class ToyNode:
     """One checkpoint of the query, whose batches the test lets end."""
 
-    def __init__(self, shared: Path, run: str, state: str = "running") -> None:
+    def __init__(
+        self, shared: Path, run: str, state: str = "running", delay_s: float = 1.0
+    ) -> None:
         name, _, generation = run.partition("@")
         self.run, self.seq = run, 0
         self.folder = NodeFolder(root=shared / "node", shared=shared)
@@ -65,7 +69,7 @@ class ToyNode:
             flow=flow.model_copy(update={"queries": queries}),
             gates=SimpleNamespace(follows=None),
             states=SimpleNamespace(of=lambda run: state),
-            delivered=lambda run: [SimpleNamespace(mean_delay_s=1.0)],
+            delivered=lambda run: [SimpleNamespace(mean_delay_s=delay_s, duration_s=1.0)] * 9,
             target=lambda name: Target(delay_s=2.0),
             streams_of=lambda run: ("readings",),
         )
@@ -201,8 +205,9 @@ def test_a_successor_that_has_caught_up_stands_still_until_it_is_told_the_cut(
     assert node.dispatcher.owned["counts@2"] == (Owned(from_us=200 * S), None)
 
 
-def test_a_successor_that_is_behind_goes_on(tmp_path: Path) -> None:
-    node = ToyNode(tmp_path, "counts@2", state="catching up")
+@pytest.mark.parametrize(("state", "delay_s"), [("catching up", 1.0), ("running", 9.0)])
+def test_a_successor_that_is_behind_goes_on(tmp_path: Path, state: str, delay_s: float) -> None:
+    node = ToyNode(tmp_path, "counts@2", state, delay_s)
     node.batch_ends(100 * S, owned=NOTHING_YET)
     assert node.look(duty(MOVE, follows=1)) is None
     assert node.dispatcher.held == set()
