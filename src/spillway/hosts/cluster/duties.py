@@ -31,6 +31,7 @@ class Duty:
     generation: int
     query: Mapping[str, Any]
     reason: str
+    from_us: int | None = None  # its own windows start from there on; None: all, or not known yet
     move: Successor | None = None  # under way
     follows: int | None = None  # the generation that it is the successor of
 
@@ -81,6 +82,7 @@ def _duties(name: str, given: Assignment, me: tuple[str, str]) -> Iterator[Duty]
             generation=given.generation,
             query=given.query,
             reason=given.reason,
+            from_us=given.from_us,
             move=after,
         )
     if after is not None and (after.node, after.life) == me and given.state in ("runs", "waits"):
@@ -90,6 +92,7 @@ def _duties(name: str, given: Assignment, me: tuple[str, str]) -> Iterator[Duty]
             generation=after.generation,
             query=after.query,
             reason=given.reason,
+            from_us=after.from_us,
             move=after,
             follows=given.generation,
         )

@@ -6,11 +6,10 @@ it is found there again.
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 
 from spillway.gate.offsets import Offset, encode
 from spillway.hosts.cluster.duties import Duty
-from spillway.hosts.cluster.messages import Reached
+from spillway.hosts.cluster.messages import Reached, Successor
 from spillway.hosts.cluster.node_folder import NodeFolder, checkpoint_of
 from spillway.hosts.spark.driver.application import Application
 from spillway.hosts.spark.driver.own_windows import windowed
@@ -57,32 +56,30 @@ class Handing:
         return self.reached != before
 
     def _look(self, run: str, duty: Duty) -> None:
-        move = duty.move
-        if move is None:
+        move, dispatcher = duty.move, self._application.dispatcher
+        if move is not None and move.state != "follows" and duty.follows is None:
+            self._hand_over(run, duty, move)
+        elif duty.from_us is not None:  # also after the move: it may hear of its end first
+            dispatcher.own(run, Owned(from_us=duty.from_us))
+            dispatcher.let_go(run)
             self.forget(run)
-        elif duty.follows is not None:
-            self._succeed(run, duty)
-        elif move.state != "follows":
-            self._hand_over(run, duty, move.read_us)
+        elif move is not None and duty.follows is not None:
+            self._catch_up(run, move)
+        else:
+            self.forget(run)
 
     def forget(self, run: str) -> None:
         self.reached.pop(run, None)
 
-    def _succeed(self, run: str, duty: Duty) -> None:
-        assert duty.move is not None
-        dispatcher = self._application.dispatcher
-        if duty.move.from_us is not None:
-            dispatcher.own(run, Owned(from_us=duty.move.from_us))
-            dispatcher.let_go(run)
-            self.forget(run)
-        elif duty.move.state == "cuts":
-            dispatcher.hold(run)
+    def _catch_up(self, run: str, move: Successor) -> None:
+        if move.state == "cuts":
+            self._application.dispatcher.hold(run)
         elif run not in self.reached and self._has_caught_up(run):
-            dispatcher.hold(run)
+            self._application.dispatcher.hold(run)
             if (at := self._at_rest(run)) is not None:
                 self.reached[run] = Reached(read_us=self._read_us(run, at))
 
-    def _hand_over(self, run: str, duty: Duty, read_us: int) -> None:
+    def _hand_over(self, run: str, duty: Duty, move: Successor) -> None:
         """Choose the cut between two batches; it stands when the next one has ended with it."""
         dispatcher, at = self._application.dispatcher, self._application.progress.get(run)
         if at is None:
@@ -93,10 +90,10 @@ class Handing:
             return
         dispatcher.hold(run)
         if (settled := self._at_rest(run)) is not None:
-            offset = _offset(settled)
-            own, newest_us = offset.owned or Owned(), max(self._read_us(run, settled), read_us)
-            until_us = max(newest_us, own.from_us) + _MS_US + self._ahead_us
-            dispatcher.own(run, replace(own, until_us=until_us), after=offset.seq)
+            from_us = duty.from_us or 0
+            read_us = max(self._read_us(run, settled), move.read_us, from_us)
+            own = Owned(from_us=from_us, until_us=read_us + _MS_US + self._ahead_us)
+            dispatcher.own(run, own, after=_offset(settled).seq)
             dispatcher.let_go(run)
 
     def _handed_over(self, run: str, at: BatchProgress, until_us: int) -> Reached:

@@ -83,6 +83,7 @@ class Assignment:
     generation: int = 1  # of its checkpoint
     newest: int = 1  # generation that there has been
     epoch: int = 0  # counts how often it was given to a node
+    from_us: int | None = None  # windows that start before are those of the generation before
     next: Successor | None = None
     changes_to: Mapping[str, Any] | None = None  # another version of it, as soon as it can
     before: Mapping[str, Any] | None = None  # the version that it was changed from

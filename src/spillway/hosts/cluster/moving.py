@@ -58,6 +58,7 @@ def _moved(given: Assignment, successor: Successor) -> Assignment:
         before=given.query if changed else given.before,
         generation=successor.generation,
         epoch=successor.epoch,
+        from_us=successor.from_us,
         node=successor.node,
         life=successor.life,
         to=None,

@@ -112,9 +112,16 @@ class ToyNode:
         return self.handing.reached.get(self.run)
 
 
-def duty(move: Successor | None, follows: int | None = None) -> Duty:
+def duty(move: Successor | None, follows: int | None = None, from_us: int | None = None) -> Duty:
     return Duty(
-        name="counts", epoch=1, generation=1, query=BODY, reason="", move=move, follows=follows
+        name="counts",
+        epoch=1,
+        generation=1,
+        query=BODY,
+        reason="",
+        from_us=from_us,
+        move=move,
+        follows=follows,
     )
 
 
@@ -200,9 +207,30 @@ def test_a_successor_that_has_caught_up_stands_still_until_it_is_told_the_cut(
     assert node.dispatcher.held == {"counts@2"}
     node.look(duty(replace(CUTS, state="cuts"), follows=1))
     assert node.dispatcher.held == {"counts@2"}
-    assert node.look(duty(replace(MOVE, state="takes", from_us=200 * S), follows=1)) is None
+    takes = replace(MOVE, state="takes", from_us=200 * S)
+    assert node.look(duty(takes, follows=1, from_us=200 * S)) is None
     assert node.dispatcher.held == set()
     assert node.dispatcher.owned["counts@2"] == (Owned(from_us=200 * S), None)
+
+
+def test_a_successor_that_hears_first_that_the_move_is_over_takes_what_is_its_own(
+    tmp_path: Path,
+) -> None:
+    node = ToyNode(tmp_path, "counts@2")
+    node.batch_ends(100 * S, owned=NOTHING_YET)
+    node.look(duty(MOVE, follows=1))
+    assert node.look(duty(None, from_us=200 * S)) is None
+    assert node.dispatcher.held == set()
+    assert node.dispatcher.owned["counts@2"] == (Owned(from_us=200 * S), None)
+
+
+def test_an_origin_that_was_a_successor_hands_over_only_what_is_its_own(tmp_path: Path) -> None:
+    node = ToyNode(tmp_path, "counts@2")
+    node.batch_ends(100 * S, owned=NOTHING_YET)  # it has not heard of its own cut yet
+    node.look(duty(CUTS, from_us=400 * S))
+    owned, _ = node.dispatcher.owned["counts@2"]
+    assert owned.from_us == 400 * S
+    assert owned.until_us > 400 * S
 
 
 @pytest.mark.parametrize(("state", "delay_s"), [("catching up", 1.0), ("running", 9.0)])
