@@ -87,6 +87,7 @@ class Handing:
         offset = _offset(at)
         if offset.owned is not None and offset.owned.until_us < FOREVER:
             self.reached[run] = self._handed_over(run, at, offset.owned.until_us)
+            dispatcher.let_go(run)
             return
         dispatcher.hold(run)
         if (settled := self._at_rest(run)) is not None:

@@ -170,6 +170,18 @@ def test_no_cut_is_chosen_while_a_batch_runs_or_is_planned(tmp_path: Path) -> No
     assert "counts" in node.dispatcher.owned
 
 
+def test_an_origin_goes_on_when_its_cut_stands(tmp_path: Path) -> None:
+    node = ToyNode(tmp_path, "counts")
+    node.batch_ends(100 * S)
+    node.look(duty(CUTS))
+    node.dispatcher.running = {"counts"}
+    node.look(duty(CUTS))  # the batch with the cut is under way
+    node.dispatcher.running = set()
+    node.batch_ends(101 * S, owned=node.dispatcher.owned["counts"][0])
+    node.look(duty(CUTS))
+    assert node.dispatcher.held == set()
+
+
 def test_an_origin_has_cut_when_the_batch_has_ended_and_is_done_behind_its_last_window(
     tmp_path: Path,
 ) -> None:
