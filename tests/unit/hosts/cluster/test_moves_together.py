@@ -72,6 +72,8 @@ class MovingNode(ToyNode):
 
     def batches(self, now_s: int) -> None:
         self.reached = {run: at for run, at in self.reached.items() if run in self.busy}
+        if self.duties.order.state == "stops" and not self.busy:
+            self.state = "ended"
         for run in list(self.busy):
             duty = self.duties.queries.get(run)
             if duty is not None and self.lease.holds(now_s):
