@@ -123,6 +123,18 @@ def test_a_query_whose_tuples_fill_one_batch_after_the_other_is_beyond_any_share
     assert not is_within_share(service_class("gold", 0.75, sheds=False, query=beyond), 100.0)
 
 
+def test_a_query_that_its_batches_show_to_be_too_much_is_judged_by_its_gate() -> None:
+    """Nothing is certain of what its tuples take, but its own batches have shown an overload."""
+    light, heavy = (
+        QueryLoad(rate_per_s=1e6, fixed_s=0.1, cost_s=c, at_most=1.0, overloaded=True)
+        for c in (0.5e-6, 1.2e-6)
+    )
+    assert is_within_share(service_class("gold", 0.75, sheds=False, query=light), 4.0)
+    assert not is_within_share(service_class("gold", 0.75, sheds=False, query=heavy), 4.0)
+    doubtful = replace(heavy, overloaded=False)
+    assert is_within_share(service_class("gold", 0.75, sheds=False, query=doubtful), 4.0)
+
+
 def loaded(load: float, at_most: float = 1.0) -> QueryLoad:
     """A query that takes `load` batch-seconds per second, for tuples alone."""
     return QueryLoad(rate_per_s=1e6, fixed_s=0.0, cost_s=load / 1e6, at_most=at_most)
