@@ -1,5 +1,6 @@
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -104,8 +105,11 @@ def test_a_function_is_told_the_generation_only_where_it_asks_for_it(
 
 
 def test_a_sink_gets_the_part_of_a_batch_that_is_its_own() -> None:
-    written: list[tuple[int, int]] = []
+    written: list[tuple[Any, int]] = []
     writer = SimpleNamespace(foreachBatch=lambda write: write(5, 7))
-    part = BatchWise(writer, lambda rows, batch: rows + batch)
-    part.foreachBatch(lambda rows, batch: written.append((rows, batch)))
+
+    def part(rows: Any, batch: int) -> Any:
+        return rows + batch
+
+    BatchWise(writer, part).foreachBatch(lambda rows, batch: written.append((rows, batch)))
     assert written == [(12, 7)]
