@@ -9,10 +9,10 @@ from spillway.estimates.flow import gate_options
 from spillway.flow.flow import Flow
 
 
-def flow(max_shed: str, **options: object) -> Flow:
+def flow(limit: str, **options: object) -> Flow:
     given: dict[str, Any] = {
         "streams": {"s": {"source": "synthetic", "options": {"rate": 1000, **options}}},
-        "classes": {"gold": {"delay": "2s", "max_shed": max_shed}},
+        "classes": {"gold": {"delay": "2s", "max_shed": limit}},
         "queries": {"q": {"class": "gold", "sink": {"type": "noop"}, "sql": "SELECT * FROM s"}},
     }
     return Flow.model_validate(given)
