@@ -83,6 +83,17 @@ def test_a_light_class_is_slowed_and_lends_while_another_sheds() -> None:
     assert sum(d.quota for d in decided.values()) == pytest.approx(1.0)
 
 
+def test_a_light_class_is_slowed_while_another_comes_late() -> None:
+    """What comes late is no proof that something has to go: it must not first be shed for help."""
+    light = service_class("light", 0.6, sheds=False, query=LIGHT)
+    late = replace(service_class("late", 0.4, sheds=False, query=LIGHT), late=True)
+    decided = balance([light, late], Dilos(), machine=1.0)
+    assert decided["light"].interval_s == pytest.approx(longest_interval_s(LIGHT, MEAN))
+    assert decided["late"].interval_s == 0.0
+    hopeless = replace(late, target=Target(delay_s=0.1))
+    assert balance([light, hopeless], Dilos(), machine=1.0)["light"].interval_s == 0.0
+
+
 @pytest.mark.parametrize(
     ("tuples", "fixed_s", "spared"),
     [
