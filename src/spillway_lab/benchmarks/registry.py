@@ -49,6 +49,7 @@ BENCHMARKS = ByName[Benchmark](
         "jobs.benchmark",
         "logs",
         "look",
+        "open_pages",
         "roadmap",
         "sampling",
         "session_profile",

@@ -24,6 +24,7 @@ from spillway.hosts.spark.planner.around import (
     gate_of,
     require_durable,
     require_leased,
+    took_s,
 )
 from spillway.hosts.spark.planner.asking import Driver, lease_of
 from spillway.hosts.spark.planner.joint import Joint, Lead
@@ -181,12 +182,12 @@ class Planner:
     def _timed(self, running: Running) -> tuple[float | None, float]:
         """(duration, end) of the batch that has just ended; None: it may have ended before."""
         now_s, gate = self._clock.now_s(), self._gate_options
+        since_s = self._elapsed() - running.planned_s
         if gate.trigger_s is None:
-            took_s = self._elapsed() - running.planned_s + running.looked_s
-            return took_s if self._triggers.asked(now_s) else None, now_s
+            return since_s + running.looked_s if self._triggers.asked(now_s) else None, now_s
         assert gate.checkpoint is not None
         ended_s = committed_s(Path(gate.checkpoint)) or now_s
-        return max(1e-3, ended_s - running.planned_at_s), ended_s
+        return took_s(ended_s - running.planned_at_s, since_s), ended_s
 
     # -- the next batch
 
