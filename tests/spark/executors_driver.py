@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +117,9 @@ def _tasks(spark: SparkSession) -> int:
 
 def _process_of(executor: str) -> psutil.Process:
     for process in psutil.Process(os.getpid()).children(recursive=True):
-        words = process.cmdline()
+        words: list[str] = []
+        with suppress(psutil.Error):  # one that has just ended
+            words = process.cmdline()
         if "--executor-id" in words and words[words.index("--executor-id") + 1] == executor:
             return process
     raise AssertionError(f"no process of executor {executor}")
