@@ -66,7 +66,7 @@ def resized(spark: SparkSession) -> list[list[str]]:
 def scaled(spark: SparkSession, checkpoint: Path) -> dict[str, Any]:
     """A job of somebody's own, with 1.4 cores of waiting, on one core at first."""
     until(lambda: live_cores(spark.sparkContext) == 1)
-    spark.udf.register("waited", arrow_udf(_waited(), "double"))
+    spark.udf.register("waited", arrow_udf(_waited(), "double"))  # type: ignore[call-overload]
     said: list[dict[str, Any]] = []
     scaling = scale(
         spark,

@@ -202,4 +202,4 @@ def _register_wait(spark: SparkSession) -> None:
         time.sleep(cost_s * len(values))
         return values
 
-    spark.udf.register("waited", arrow_udf(waited, "double"))
+    spark.udf.register("waited", arrow_udf(waited, "double"))  # type: ignore[call-overload]
