@@ -15,6 +15,7 @@ from pydantic import (
 
 from spillway.errors import SpillwayError
 from spillway.flow.cluster import Cluster
+from spillway.flow.scale import Scale
 from spillway.flow.values import (
     MOST_NAMES,
     NONE,
@@ -30,6 +31,7 @@ from spillway.flow.values import (
     Wait,
 )
 from spillway.gate.rules import Policy
+from spillway.gate.shed_limit import ShedLimit
 from spillway.gate.shedders import catalog
 from spillway.load import laws
 from spillway.logs.catalog import MODULES
@@ -102,6 +104,9 @@ class ServiceClass(Part):
     min_keep: float = Field(
         0.0, ge=0.0, le=1.0, description="its queries never drop below this fraction of a stream"
     )
+    max_shed: str | None = Field(
+        None, description="`20% per 10m`: beyond it the delay of a query gives way, not its data"
+    )
     shedding: Literal["active", "paused"] = Field(
         "active", description="paused: its queries drop nothing, and their delay gives way"
     )
@@ -117,6 +122,14 @@ class ServiceClass(Part):
         except SpillwayError as error:
             raise ValueError(str(error)) from None
         return value
+
+    @field_validator("max_shed")
+    @classmethod
+    def _limits(cls, value: str | None) -> str | None:
+        try:
+            return value and ShedLimit.parse(value).text
+        except SpillwayError as error:
+            raise ValueError(str(error)) from None
 
     @property
     def law(self) -> tuple[str, dict[str, Any]]:
@@ -227,3 +240,13 @@ class Flow(Part):
     control: Control = Control()
     spark: SparkSettings = SparkSettings()
     cluster: Cluster | None = None
+    scale: Scale | None = None
+
+    @model_validator(mode="after")
+    def _is_one_application_or_many(self) -> "Flow":
+        if self.cluster is not None and self.scale is not None:
+            raise ValueError(
+                "cluster and scale exclude each other: one adds nodes, the other executors of one"
+                " application; leave one of them out"
+            )
+        return self

@@ -44,6 +44,7 @@ BENCHMARKS = ByName[Benchmark](
         "dead_letters",
         "decide",
         "estimates",
+        "executors",
         "fit",
         "jobs.benchmark",
         "logs",

@@ -96,7 +96,7 @@ def parse_progress(text: str) -> BatchProgress:
     value = json.loads(text)
     phases_s = {phase: ms / 1e3 for phase, ms in value["durationMs"].items()}
     return BatchProgress(
-        query=value["name"] or "",
+        query=value.get("name") or "",
         run_id=value["runId"],
         batch_id=value["batchId"],
         started_s=datetime.fromisoformat(value["timestamp"]).timestamp(),
