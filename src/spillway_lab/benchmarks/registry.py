@@ -47,6 +47,7 @@ BENCHMARKS = ByName[Benchmark](
         "executors",
         "fit",
         "jobs.benchmark",
+        "kafka_source.benchmark",
         "logs",
         "look",
         "migrate",
