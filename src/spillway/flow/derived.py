@@ -43,7 +43,7 @@ def expanded(flow: Flow, folder: Path) -> Flow:
         if name in flow.queries:
             raise SpillwayError(f"'{name}' names a query and a derived stream: rename one of them")
         writers[name] = Query(
-            sql=text_of(_with_arrival(selects[name])),
+            sql=text_of(with_arrival(selects[name])),
             class_name=_class_of(name, flow, reads, readers),
             sink=Sink(type="parquet", path=str(folder / name)),
         )
@@ -57,7 +57,7 @@ def expanded(flow: Flow, folder: Path) -> Flow:
 def _select(name: str, flow: Flow) -> exp.Select:
     """The parsed SQL, if it looks at one row at a time: only then every row has one arrival."""
     tree = _named(name, lambda: parse(name, flow.streams[name].from_sql or ""))
-    found = next((what for what, kinds in _STATEFUL.items() if tree.find(*kinds)), None)
+    found = stateful_part(tree)
     if found is None and not isinstance(tree, exp.Select):
         found = "a set operation"
     if found is not None:
@@ -67,6 +67,11 @@ def _select(name: str, flow: Flow) -> exp.Select:
         )
     assert isinstance(tree, exp.Select)
     return tree
+
+
+def stateful_part(tree: exp.Query) -> str | None:
+    """What in it looks at more than one row at a time, in words."""
+    return next((what for what, kinds in _STATEFUL.items() if tree.find(*kinds)), None)
 
 
 def _read_by(name: str, flow: Flow) -> str:
@@ -114,7 +119,8 @@ def _class_of(
     return min(classes, key=lambda c: (-flow.classes[c].priority, c))
 
 
-def _with_arrival(select: exp.Select) -> exp.Select:
+def with_arrival(select: exp.Select) -> exp.Select:
+    """Its rows keep the time of their first arrival."""
     has_it = any(e.is_star or e.alias_or_name == ARRIVAL for e in select.expressions)
     return select if has_it else select.select(ARRIVAL)
 

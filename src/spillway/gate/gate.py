@@ -22,6 +22,7 @@ from spillway.gate.restraint import Restraint
 from spillway.gate.rules import seen_tuples
 from spillway.load import laws
 from spillway.load.batch_model import BatchModel
+from spillway.load.shares import LEAST_KEPT
 from spillway.loop import tick
 from spillway.model import (
     ADMIT_ALL,
@@ -100,7 +101,7 @@ class Gate:
     def obey(self, order: Order | None) -> None:
         """What the driver said last; None: it does not answer, or there is none."""
         self._alone = order is None and self.options.channel is not None
-        before, self._order = self._order, order or replace(self._order, may_start=True)
+        before, self._order = self._order, order or _alone(self._order)
         if self._order.law != before.law:
             self._law = laws.chosen(self._order.law) or self._first_law
             self._decision, self._entry = _NO_PERIOD_YET, EntryShare()
@@ -164,6 +165,7 @@ class Gate:
             self._meter.begin(replace(self._standing, backlog=Backlog()))
         tick(self, {self.options.class_name: self._decides()}, self)
         decision = self._restraint.overruled(self._decision, self._order)
+        decision = self._for_others(decision, everything)
         terms = self._terms(now_s, decision)
         if self._alone:
             decision = replace(decision, reason=f"no control loop: {decision.reason}")
@@ -258,6 +260,20 @@ class Gate:
         self._left_behind |= self._restraint.look(self._standing, self.prices)
         return self._restraint.decider(self._law)
 
+    def _for_others(self, decision: Decision, waiting: Arrivals) -> Decision:
+        """What nodes behind this one would drop is dropped here, before it costs anything."""
+        least = max(LEAST_KEPT, self._order.min_keep, self.options.min_keep)
+        most = max(self._order.most_keep, least)
+        action = decision.action
+        if isinstance(action, KeepFraction):
+            kept = self._entry.of(waiting) if self._by_period else action.fraction
+        else:
+            kept = action.tuples / max(1, waiting.tuples)
+        if kept <= most:
+            return decision
+        reason = f"keeps {most:.1%} for the sake of nodes behind this one"
+        return replace(decision, action=KeepFraction(fraction=most), reason=reason)
+
     def _terms(self, now_s: float, decision: Decision) -> Terms:
         """`decision` is what is done, which may be another than the law's."""
         assert self._pace is not None
@@ -296,3 +312,8 @@ class Gate:
         if split is not None:
             kept = split.whole_tuples(kept, seen_tuples(batch.stretches, batch.rule))
         return Part.of(batch, cost_tuples=kept)
+
+
+def _alone(order: Order) -> Order:
+    """What still holds when nobody answers: nothing is dropped for others that may be gone."""
+    return replace(order, may_start=True, most_keep=1.0)

@@ -19,9 +19,10 @@ from spillway.flow.flow import Query
 from spillway.hosts.cluster.control_log import AwayError, ControlLog, Latest
 from spillway.hosts.cluster.duties import Duties, Duty
 from spillway.hosts.cluster.leases import NodeLease
+from spillway.hosts.cluster.looking_up import LookingUp
 from spillway.hosts.cluster.messages import NODE, NodeReport, NodeState
 from spillway.hosts.cluster.node_folder import Given, NodeFolder
-from spillway.hosts.cluster.node_view import views
+from spillway.hosts.cluster.node_view import costs, views
 from spillway.hosts.cluster.records import Record
 from spillway.hosts.spark.driver.application import Application
 from spillway.hosts.spark.driver.terms import CHANGEABLE
@@ -49,6 +50,7 @@ class Node:
         self._busy: dict[str, int] = {}  # query -> epoch
         self._failed: dict[str, str] = {}
         self._quotas: Mapping[str, float] = {}
+        self._looking_up = LookingUp()
         self._state: NodeState = "starting"
         self._epoch = 0
         self._stops_since_s: float | None = None
@@ -148,6 +150,7 @@ class Node:
             running=dict(self._busy),
             host=host,
             queries=queries,
+            costs=() if application is None else costs(application, time.time()),
             states={} if application is None else {n: application.states.of(n) for n in self._busy},
             failed=dict(self._failed),
             machine=socket.gethostname(),
@@ -193,6 +196,7 @@ class Node:
             self._start(coming[0])
         self._failed = {n: why for n, why in self._failed.items() if n in duties}
         self._follow()
+        self._looking_up.look(self.duties, self._application)
         self._supervise()
 
     def _follow(self) -> None:

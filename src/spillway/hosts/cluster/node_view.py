@@ -8,8 +8,10 @@ cores, each takes longer, and what they want grows by that.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from spillway.classes.balance import QueryLoad, longest_interval_s
+from spillway.cluster.fit.measured import QueryCost
 from spillway.cluster.views import (
     ClassView,
     HostState,
@@ -24,6 +26,7 @@ from spillway.hosts.spark.driver.progress import DeliveredBatch
 from spillway.model import Target
 
 _RECENT_S = 10.0  # what delays and shed tuples are taken from
+_COUNTED_S = 300.0  # what selectivities are taken from
 _PLENTY_MB = 1e6  # memory and network are not what limits a node here
 _STATES: dict[NodeState, HostState] = {
     "starting": "starting",
@@ -52,6 +55,11 @@ def views(
     return host, tuple(look.query(query) for query in look.queries)
 
 
+def costs(application: Application, now_s: float) -> tuple[QueryCost, ...]:
+    """What other nodes' tables are made from; nothing of a query whose costs are not known yet."""
+    return tuple(_Look(application, now_s).costs())
+
+
 def load_cores(load: QueryLoad, target: Target) -> float:
     """Batch time per second: c r, and o as seldom as the target allows."""
     if load.rate_per_s <= 0.0:
@@ -65,6 +73,7 @@ class _Look:
     """At everything once, because other threads go on."""
 
     def __init__(self, application: Application, now_s: float) -> None:
+        self._now_s = now_s
         self._application, self.queries = application, dict(application.flow.queries)
         self._loads: dict[str, QueryLoad] = {}
         for class_name in application.classes:
@@ -100,6 +109,38 @@ class _Look:
             keep_fraction=kept / offered if offered else 1.0,
             delay_s=_mean_delay_s(self._recent[query]),
         )
+
+    def costs(self) -> Iterator[QueryCost]:
+        application = self._application
+        slots = application.dispatcher.control.turns.slots
+        share = slots / max(1, len(self.queries))  # of the slots, for each when all are used
+        for name, load in self._loads.items():
+            if name not in self.queries or (sent := self._selectivity(name)) is None:
+                continue
+            given = self.queries[name]
+            target = application.target(given.class_name)
+            full = replace(load, rate_per_s=min(1.0, share) / max(load.cost_s, 1e-9))
+            interval_s = longest_interval_s(full, target)
+            yield QueryCost(
+                query=name,
+                cost_s=load.cost_s,
+                fixed_cores=min(1.0, load.fixed_s / interval_s) if interval_s > 0.0 else 1.0,
+                selectivity=sent,
+                offered_per_s=load.rate_per_s,
+                priority=application.classes[given.class_name].priority,
+                modelled=len(application.streams_of(name)) == 1,
+            )
+
+    def _selectivity(self, query: str) -> float | None:
+        """Results per kept tuple, lately; None: nothing has been counted yet."""
+        since_s = self._now_s - _COUNTED_S
+        batches = [
+            batch
+            for batch in self._application.delivered(query)
+            if batch.results is not None and batch.ended_s > since_s
+        ]
+        kept = sum(batch.kept_tuples for batch in batches)
+        return sum(batch.results or 0 for batch in batches) / kept if kept else None
 
     def of_class(self, name: str, slots: int) -> ClassView:
         application = self._application

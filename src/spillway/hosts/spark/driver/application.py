@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spillway.classes.control import ClassControl, ClassTerms
@@ -19,6 +20,7 @@ from spillway.clock import Clock, WallClock
 from spillway.estimates.flow import answer_sql, check_answers
 from spillway.flow.derived import ARRIVAL, expanded
 from spillway.flow.flow import Flow, Query, ServiceClass
+from spillway.flow.links import all_linked, linked
 from spillway.flow.sql import streams_of
 from spillway.hosts.spark.driver.channel import ChannelServer
 from spillway.hosts.spark.driver.conditions import Conditions
@@ -26,6 +28,7 @@ from spillway.hosts.spark.driver.control_loop import ControlLoop
 from spillway.hosts.spark.driver.dispatch import Dispatcher
 from spillway.hosts.spark.driver.gates import Gates, schema_text
 from spillway.hosts.spark.driver.progress import (
+    RESULTS,
     BatchProgress,
     DeliveredBatch,
     ProgressMonitor,
@@ -66,7 +69,7 @@ class Application:
         self, flow: Flow, spark: SparkSession, folder: Folder, clock: Clock | None = None
     ) -> None:
         check_answers(flow)
-        self.flow = flow = expanded(flow, folder.root / "streams")
+        self.flow = flow = all_linked(expanded(flow, folder.root / "streams"))
         self.folder = folder
         self.batches: deque[DeliveredBatch] = deque(maxlen=BATCHES_KEPT)
         self.progress: dict[str, BatchProgress] = {}
@@ -192,7 +195,7 @@ class Application:
 
     def add(self, name: str, query: Query) -> None:
         """Start one more query while the others run."""
-        queries = {**self.flow.queries, name: query}
+        queries = {**self.flow.queries, name: linked(name, query, self.flow)}
         flow = self.flow.model_copy(update={"queries": queries})
         self._streams[name] = streams_of(name, query.text, flow)
         self._use(flow)
@@ -260,6 +263,8 @@ class Application:
         query, frame = self.flow.queries[name], self.result(name)
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.class_name)
         checkpoint = str(self.folder.checkpoint(name))
+        if self.gates.leased:  # a node of several: others need to know how much it sends on
+            frame = frame.observe(RESULTS, F.count(F.lit(1)).alias(RESULTS))
         return sinks.start(frame, name, query, checkpoint, self.fence_of(name))
 
     def _open_instances(self, name: str) -> InstanceStore | None:

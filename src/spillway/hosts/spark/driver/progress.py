@@ -22,6 +22,8 @@ from spillway.gate.delays import delays_of, excess, quantile_s
 from spillway.gate.offsets import Offset, decode, is_sentinel
 from spillway.model import Delays
 
+RESULTS = "spillway_results"  # the name under which Spark counts rows on their way to the sink
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BatchProgress:
@@ -36,6 +38,7 @@ class BatchProgress:
     phases_s: dict[str, float]
     sources: tuple[dict[str, Any], ...]
     state_bytes: int = 0  # of the query's state in memory
+    results: int | None = None  # rows that went to the sink, where they are counted
 
     @property
     def ended_s(self) -> float:
@@ -105,6 +108,7 @@ def parse_progress(text: str) -> BatchProgress:
         phases_s=phases_s,
         sources=tuple(value["sources"]),
         state_bytes=sum(o.get("memoryUsedBytes", 0) for o in value.get("stateOperators", ())),
+        results=value.get("observedMetrics", {}).get(RESULTS, {}).get(RESULTS),
     )
 
 
@@ -120,6 +124,7 @@ class DeliveredBatch:
     kept_tuples: int
     planned_s: float = 0.0  # epoch; the trigger may have waited for tuples or a turn before that
     reason: str = ""  # of what was kept, as the gate gave it
+    results: int | None = None  # of the whole batch, where they are counted
     mean_delay_s: float
     quantile_delays_s: npt.NDArray[np.float64]  # at DELAY_SHARES: the oldest tuple first
 
@@ -180,6 +185,7 @@ def _batch(offset: Offset, progress: BatchProgress) -> DeliveredBatch:
         kept_tuples=kept,
         planned_s=offset.planned_us / 1e6,
         reason=offset.rule.reason,
+        results=progress.results,
         mean_delay_s=delays.mean_s,
         quantile_delays_s=np.array(delays.quantiles_s),
     )

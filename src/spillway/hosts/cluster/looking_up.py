@@ -1,0 +1,74 @@
+"""A node's part in shedding for others: it holds its table and looks up what its gates may keep.
+
+At every control period, alone. A table that has outlived its leader is not used: costs may have
+moved, and nobody would say so.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+
+from spillway.errors import SpillwayError
+from spillway.hosts.cluster.duties import Duties
+from spillway.hosts.cluster.table_records import Table, TableGiven, keep_of, table_of
+from spillway.hosts.spark.driver.application import Application
+from spillway.model import parse_duration_s
+
+
+class LookingUp:
+    def __init__(self, elapsed: Callable[[], float] = time.monotonic) -> None:
+        self._elapsed = elapsed
+        self._given: TableGiven | None = None
+        self._table: Table | None = None
+        self._led_at, self._led_s = -1, float("-inf")
+        self._due_s = float("-inf")
+        self._said = ""
+
+    def look(self, duties: Duties, application: Application) -> None:
+        """Once a control period; what was found holds until the next look."""
+        now_s = self._elapsed()
+        self._hold(duties, now_s)
+        if now_s < self._due_s:
+            return
+        self._due_s = now_s + parse_duration_s(application.flow.control.period)
+        found = self.found(_rates(application), now_s)
+        application.dispatcher.change(lambda control: control.keep_at_most(found))
+        if (said := self._state(now_s)) != self._said:
+            self._said = said
+            application.event("tables", said=said)
+
+    def _hold(self, duties: Duties, now_s: float) -> None:
+        if duties.led_at != self._led_at:
+            self._led_at, self._led_s = duties.led_at, now_s
+        if duties.table is self._given:
+            return
+        self._given, self._table = duties.table, None
+        if self._given is not None:
+            try:
+                self._table = table_of(self._given)
+            except SpillwayError:
+                self._table = None  # as good as none: each sheds for itself
+
+    def is_stale(self, now_s: float) -> bool:
+        return self._given is not None and now_s - self._led_s > self._given.ttl_s
+
+    def found(self, rates: Mapping[str, float], now_s: float) -> dict[str, float]:
+        """What each query may keep of what it is offered; empty: each sheds for itself."""
+        if self._table is None or self.is_stale(now_s):
+            return {}
+        return keep_of(self._table, rates)
+
+    def _state(self, now_s: float) -> str:
+        if self._table is None:
+            return "none: sheds for itself"
+        if self.is_stale(now_s):
+            return "no leader for too long: sheds for itself"
+        return f"sheds by a table of {len(self._table.scores)} rows"
+
+
+def _rates(application: Application) -> dict[str, float]:
+    """Offered, by query."""
+    found: dict[str, float] = {}
+    for name in application.classes:
+        loads = application.dispatcher.loads(name)
+        found.update({query: load.rate_per_s for query, load in loads.items()})
+    return found

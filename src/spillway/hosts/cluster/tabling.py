@@ -1,0 +1,180 @@
+"""The leader's part in shedding for others: tables from what nodes have measured, as records.
+
+Tables are made when queries come, go or move, when costs or selectivities have moved by more than a
+table's own error, and when rates have left the range that it was made for. First rows go out at
+once, the others one by one in later passes: a programme over a thousand nodes takes a while.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from pydantic import ValidationError
+
+from spillway.cluster.fit.build import build_tables
+from spillway.cluster.fit.decide import Rates
+from spillway.cluster.fit.measured import (
+    Averages,
+    Network,
+    QueryCost,
+    moved,
+    rates_of,
+    topology_of,
+)
+from spillway.cluster.fit.scenarios import HIGHEST, LOWEST, growing_tables
+from spillway.cluster.fit.spread import TableSize
+from spillway.cluster.fit.topology import Topology
+from spillway.errors import SpillwayError
+from spillway.flow.flow import Flow
+from spillway.flow.links import links_of, readers_of
+from spillway.hosts.cluster.draft import Draft
+from spillway.hosts.cluster.messages import Assignment, NodeReport
+from spillway.hosts.cluster.table_records import TABLE, Table, TableGiven, given_of
+
+ERROR = 0.05  # a change of costs that tables of either kind do not notice
+ROWS = 24  # scenarios
+PAPER_ROWS = 256
+PEAK = 4.0  # times the rates that there are: the paper's rows end there
+LIVES = 3.0  # leases that a table lives without a leader
+Made = Mapping[str, Table]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Basis:
+    """What tables were made from."""
+
+    kind: str
+    network: Network
+    costs: Mapping[str, QueryCost]
+    rates: Rates
+
+    def is_past(self, other: "_Basis") -> bool:
+        if (self.kind, self.network) != (other.kind, other.network):
+            return True
+        if set(self.rates) != set(other.rates) or moved(self.costs, other.costs) > ERROR:
+            return True
+        pairs = [(rate, other.rates[port]) for port, rate in self.rates.items()]
+        return any(not LOWEST * was <= now <= HIGHEST * was for was, now in pairs)
+
+
+class Tabling:
+    def __init__(self, lease_s: float) -> None:
+        self._ttl_s = LIVES * lease_s
+        self._averages = Averages()
+        self._basis: _Basis | None = None
+        self._growing: Iterator[Made] | None = None
+        self._last: Made = {}
+        self._why_not = ""
+
+    def step(
+        self,
+        draft: Draft,
+        reports: Mapping[str, NodeReport],
+        now_s: float,
+        *,
+        due: bool,
+    ) -> str:
+        """Writes what is new into the draft. Returns what the journal should know, or nothing."""
+        self._averages.read((c for r in reports.values() for c in r.costs), now_s)
+        flow = draft.flow
+        assert flow is not None
+        if flow.tables == "none":
+            return self._take_back(draft, "switched off")
+        if due:
+            try:
+                basis = self._now(flow.tables, flow.flow, draft.queries, reports)
+            except (SpillwayError, ValidationError) as error:
+                return self._take_back(draft, str(error))
+            if basis is None:
+                return self._take_back(draft, "")
+            if self._basis is None or self._basis.is_past(basis):
+                return self._begin(basis, draft)
+        return self._grow(draft)
+
+    def _now(
+        self,
+        kind: str,
+        flow: Mapping[str, object],
+        queries: Mapping[str, Assignment],
+        reports: Mapping[str, NodeReport],
+    ) -> _Basis | None:
+        """None: no query's results go to another node, or not all that do are known yet."""
+        running = {name: g for name, g in queries.items() if g.state == "runs" and g.node}
+        self._averages.keep_only(running)
+        if not running:
+            return None
+        bodies = {name: dict(given.query) for name, given in running.items()}
+        readers = _readers(Flow.model_validate({**flow, "queries": bodies}))
+        chained = {*readers, *(r for found in readers.values() for r in found)}
+        slots = {n: r.host.capacity.cpu_cores for n, r in reports.items() if r.host is not None}
+        costs = {
+            name: cost
+            for name, cost in self._averages.of.items()
+            if name in running and running[name].node in slots
+        }
+        network = Network(
+            node_of={name: str(running[name].node) for name in costs},
+            slots={name: slots[name] for name in {str(running[q].node) for q in costs}},
+            readers=readers,
+        )
+        if not chained <= costs.keys() or not network.spans_nodes:
+            return None
+        topology = topology_of(network, costs)
+        rates = rates_of(topology, costs)
+        return _Basis(kind=kind, network=network, costs=dict(costs), rates=rates)
+
+    def _begin(self, basis: _Basis, draft: Draft) -> str:
+        is_first, self._basis, self._why_not = self._basis is None, basis, ""
+        topology = topology_of(basis.network, basis.costs)
+        made = _tables(topology, basis)
+        if basis.kind == "paper":
+            self._put(draft, next(made))
+            self._growing = None
+        else:
+            self._growing = made
+            self._put(draft, next(made))
+        return "first tables" if is_first else "tables anew: costs, rates or places have moved"
+
+    def _grow(self, draft: Draft) -> str:
+        """One more row; written when all are there, because every version travels."""
+        if self._growing is None:
+            return ""
+        found = next(self._growing, None)
+        if found is not None:
+            self._last = found
+            return ""
+        self._growing = None
+        self._put(draft, self._last)
+        return ""
+
+    def _put(self, draft: Draft, tables: Made) -> None:
+        self._last = tables
+        for name in draft.tables:
+            if name not in tables:
+                draft.remove(TABLE + name)
+        for name, table in tables.items():
+            draft.put(TABLE + name, TableGiven, given_of(table, self._ttl_s))
+
+    def _take_back(self, draft: Draft, why: str) -> str:
+        self._basis = self._growing = None
+        for name in draft.tables:
+            draft.remove(TABLE + name)
+        said = f"no tables: {why}" if why and why != self._why_not else ""
+        self._why_not = why
+        return said
+
+
+def _readers(flow: Flow) -> dict[str, tuple[str, ...]]:
+    """Of every query whose results another query reads."""
+    read_by, found = readers_of(flow), dict[str, tuple[str, ...]]()
+    for link in links_of(flow):
+        if read_by[link.stream]:
+            found[link.writer] = (*found.get(link.writer, ()), *read_by[link.stream])
+    return found
+
+
+def _tables(topology: Topology, basis: _Basis) -> Iterator[Made]:
+    if basis.kind == "paper":
+        peaks = {port: PEAK * rate for port, rate in basis.rates.items()}
+        return iter([build_tables(topology, TableSize(rows=PAPER_ROWS), peaks=peaks)])
+    return iter(growing_tables(topology, basis.rates, np.random.default_rng(1), ROWS))
