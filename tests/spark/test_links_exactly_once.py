@@ -111,6 +111,7 @@ def test_a_batch_that_is_run_again_is_not_sent_again(
     brokers, topic, tuples = kafka_broker.bootstrap, "again", 5000
     kafka_broker.create_topic(topic)
     flow = flow_to(brokers, topic, tuples)
+    (tmp_path / "run").mkdir()
     for _ in range(2):
         application = Application(flow, spark, Folder(root=tmp_path / "run"))
         application.start()

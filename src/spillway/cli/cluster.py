@@ -76,6 +76,7 @@ def run(
 def check(file: File, as_json: AsJson = False) -> None:
     """Check a cluster file and its control log; nothing is started."""
     from spillway.check.plan import plan_of
+    from spillway.cli.check import show_network
 
     place = _place(file)
     plan = plan_of(place.flow)
@@ -84,6 +85,7 @@ def check(file: File, as_json: AsJson = False) -> None:
     if as_json:
         print_json({**plan.as_json(), "cluster": place.cluster.model_dump()})
         return
+    show_network(plan.network())
     wanted = place.cluster
     console.print(
         f"{file} is right: {len(plan.queries)} queries on {wanted.fewest} to {wanted.most} nodes of"

@@ -56,6 +56,7 @@ BENCHMARKS = ByName[Benchmark](
         "gate_overhead",
         "isolation",
         "laws",
+        "links",
         "soak",
         "spark_step",
         "templates",
