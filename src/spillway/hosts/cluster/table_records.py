@@ -26,6 +26,7 @@ class TableGiven:
     scores: tuple[float, ...]
     sources: tuple[int, ...]
     limits: Rows
+    offered: Rows | None = None  # inputs x rows, where nodes share one behind them
     values: tuple[float, ...] | None = None  # of the paper's tables
     error: float = 0.0
 
@@ -35,6 +36,7 @@ Table = ScenarioTable | FeasibleInputTable
 
 def given_of(table: Table, ttl_s: float) -> TableGiven:
     is_papers = isinstance(table, FeasibleInputTable)
+    offered = table.offered if isinstance(table, ScenarioTable) else None
     return TableGiven(
         node=table.node,
         ttl_s=ttl_s,
@@ -44,6 +46,7 @@ def given_of(table: Table, ttl_s: float) -> TableGiven:
         scores=_row(table.scores),
         sources=tuple(int(source) for source in table.sources),
         limits=_rows(table.limits),
+        offered=None if offered is None else _rows(offered),
         values=_row(table.values) if is_papers else None,
         error=float(table.error) if is_papers else 0.0,
     )
@@ -69,6 +72,7 @@ def table_of(given: TableGiven) -> Table:
             scores=scores,
             sources=given.sources,
             limits=limits,
+            offered=None if given.offered is None else _array(given.offered, rows),
         )
     return FeasibleInputTable(
         node=given.node,
