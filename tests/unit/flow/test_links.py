@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from spillway.errors import SpillwayError
+from spillway.estimates.flow import check_answers
 from spillway.flow.flow import Flow
 from spillway.flow.links import all_linked, links_of, readers_of
 
@@ -74,3 +75,10 @@ def test_a_link_is_not_read_before_it_is_committed() -> None:
     given["streams"]["results"]["options"]["kafka.isolation.level"] = "read_uncommitted"
     with pytest.raises(SpillwayError, match=r"streams\.results\.options\.kafka\.isolation\.level"):
         links_of(Flow.model_validate(given))
+
+
+def test_an_estimate_behind_a_link_is_refused() -> None:
+    given = flow().model_dump(by_alias=True)
+    given["queries"]["third"] |= {"sql": "SELECT count(*) AS n FROM stored", "estimate": True}
+    with pytest.raises(SpillwayError, match=r"queries\.third\.estimate .* query 'second' writes"):
+        check_answers(Flow.model_validate(given))
