@@ -170,6 +170,7 @@ class Gate:
         if self._alone:
             decision = replace(decision, reason=f"no control loop: {decision.reason}")
         given = terms.cut(decision, everything, waiting.arrivals)
+        given = replace(given, cut=given.cut.keeping_at_most(self._most_keep))
         self._left_behind, tuples = given.bounded, waiting.arrivals.tuples
         self.led = Led(share=given.share, reach=given.cut.reach_tuples / tuples if tuples else 1.0)
         return self._offset(previous, waiting, given.cut, self._settings, now_s)
@@ -262,9 +263,7 @@ class Gate:
 
     def _for_others(self, decision: Decision, waiting: Arrivals) -> Decision:
         """What nodes behind this one would drop is dropped here, before it costs anything."""
-        least = max(LEAST_KEPT, self._order.min_keep, self.options.min_keep)
-        most = max(self._order.most_keep, least)
-        action = decision.action
+        most, action = self._most_keep, decision.action
         if isinstance(action, KeepFraction):
             kept = self._entry.of(waiting) if self._by_period else action.fraction
         else:
@@ -273,6 +272,11 @@ class Gate:
             return decision
         reason = f"keeps {most:.1%} for the sake of nodes behind this one"
         return replace(decision, action=KeepFraction(fraction=most), reason=reason)
+
+    @property
+    def _most_keep(self) -> float:
+        least = max(LEAST_KEPT, self._order.min_keep, self.options.min_keep)
+        return max(self._order.most_keep, least)
 
     def _terms(self, now_s: float, decision: Decision) -> Terms:
         """`decision` is what is done, which may be another than the law's."""

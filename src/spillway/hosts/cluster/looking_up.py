@@ -2,6 +2,10 @@
 
 At every control period, alone. A table that has outlived its leader is not used: costs may have
 moved, and nobody would say so.
+
+What other nodes send comes in lumps, a batch at a time, and they have shed for this one already. So
+its rate is averaged over many batches, and only what is clearly too much is shed here by the table;
+the rest is left to the gates' own law, which sees what waits.
 """
 
 import time
@@ -13,6 +17,9 @@ from spillway.hosts.cluster.table_records import Table, TableGiven, keep_of, tab
 from spillway.hosts.spark.driver.application import Application
 from spillway.model import parse_duration_s
 
+LUMPS_S = 60.0  # over which rates of what other nodes send are averaged
+CLEARLY = 1.1  # times what the table has room for
+
 
 class LookingUp:
     def __init__(self, elapsed: Callable[[], float] = time.monotonic) -> None:
@@ -20,7 +27,8 @@ class LookingUp:
         self._given: TableGiven | None = None
         self._table: Table | None = None
         self._led_at, self._led_s = -1, float("-inf")
-        self._due_s = float("-inf")
+        self._due_s = self._looked_s = float("-inf")
+        self._averages: dict[str, float] = {}  # of inputs that other nodes send
         self._said = ""
 
     def look(self, duties: Duties, application: Application) -> None:
@@ -53,9 +61,16 @@ class LookingUp:
 
     def found(self, rates: Mapping[str, float], now_s: float) -> dict[str, float]:
         """What each query may keep of what it is offered; empty: each sheds for itself."""
-        if self._table is None or self.is_stale(now_s):
+        if self._given is None or self._table is None or self.is_stale(now_s):
             return {}
-        return keep_of(self._table, rates)
+        share = min(1.0, (now_s - self._looked_s) / LUMPS_S)
+        self._looked_s = now_s
+        seen = dict(rates)
+        for name in self._given.fed:
+            now, before = rates.get(name, 0.0), self._averages.get(name)
+            self._averages[name] = now if before is None else before + share * (now - before)
+            seen[name] = self._averages[name] / CLEARLY
+        return keep_of(self._table, seen)
 
     def _state(self, now_s: float) -> str:
         if self._table is None:

@@ -26,6 +26,7 @@ class TableGiven:
     scores: tuple[float, ...]
     sources: tuple[int, ...]
     limits: Rows
+    fed: tuple[str, ...] = ()  # inputs that other nodes send, batch by batch
     offered: Rows | None = None  # inputs x rows, where nodes share one behind them
     values: tuple[float, ...] | None = None  # of the paper's tables
     error: float = 0.0
@@ -34,7 +35,7 @@ class TableGiven:
 Table = ScenarioTable | FeasibleInputTable
 
 
-def given_of(table: Table, ttl_s: float) -> TableGiven:
+def given_of(table: Table, ttl_s: float, fed: tuple[str, ...] = ()) -> TableGiven:
     is_papers = isinstance(table, FeasibleInputTable)
     offered = table.offered if isinstance(table, ScenarioTable) else None
     return TableGiven(
@@ -46,6 +47,7 @@ def given_of(table: Table, ttl_s: float) -> TableGiven:
         scores=_row(table.scores),
         sources=tuple(int(source) for source in table.sources),
         limits=_rows(table.limits),
+        fed=fed,
         offered=None if offered is None else _rows(offered),
         values=_row(table.values) if is_papers else None,
         error=float(table.error) if is_papers else 0.0,

@@ -63,6 +63,7 @@ class Tabling:
         self._averages = Averages()
         self._basis: _Basis | None = None
         self._growing: Iterator[Made] | None = None
+        self._fed: Mapping[str, tuple[str, ...]] = {}
         self._last: Made = {}
         self._why_not = ""
 
@@ -126,6 +127,10 @@ class Tabling:
     def _begin(self, basis: _Basis, draft: Draft) -> str:
         is_first, self._basis, self._why_not = self._basis is None, basis, ""
         topology = topology_of(basis.network, basis.costs)
+        self._fed = {
+            node.name: tuple(n for n in node.position if (node.name, n) in topology.feeders)
+            for node in topology.nodes
+        }
         made = _tables(topology, basis)
         if basis.kind == "paper":
             self._put(draft, next(made))
@@ -153,7 +158,7 @@ class Tabling:
             if name not in tables:
                 draft.remove(TABLE + name)
         for name, table in tables.items():
-            draft.put(TABLE + name, TableGiven, given_of(table, self._ttl_s))
+            draft.put(TABLE + name, TableGiven, given_of(table, self._ttl_s, self._fed[name]))
 
     def _take_back(self, draft: Draft, why: str) -> str:
         self._basis = self._growing = None

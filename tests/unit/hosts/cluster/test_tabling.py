@@ -256,6 +256,27 @@ def test_a_node_sheds_for_itself_when_its_table_has_outlived_its_leader() -> Non
     assert holds.found(rates, LIVES * LEASE_S + 1.0)
 
 
+def test_lumps_from_other_nodes_are_not_shed_twice() -> None:
+    rig = Rig()
+    rig.step()
+    rig.settle()
+    duties, holds = Duties(node="B"), LookingUp()
+    duties.read(rig.latest, "1")
+    holds._hold(duties, 0.0)
+    assert duties.table is not None
+    assert duties.table.fed == ("b1", "b2")
+    just_full = {"b1": 50.0, "b2": 100.0}
+    keeps_all = {"b1": 1.0, "b2": 1.0}
+    assert holds.found(just_full, 0.0) == keeps_all
+    lump = {"b1": 300.0, "b2": 0.0}
+    assert holds.found(lump, 1.0) == keeps_all  # a second of it
+    for second in range(2, 300):
+        duties.led_at = second  # a leader goes on
+        holds._hold(duties, float(second))
+        found = holds.found({"b1": 100.0, "b2": 100.0}, float(second))
+    assert found["b1"] == pytest.approx(0.55, abs=0.05)  # that lasts: too much by far
+
+
 def test_a_node_that_is_not_in_any_chain_keeps_everything() -> None:
     rig = Rig()
     duties, holds = Duties(node="A"), LookingUp()
