@@ -83,6 +83,7 @@ class Transactions:
                 {
                     "transaction.timeout.ms": _OPEN_MS,
                     "linger.ms": "5",
+                    "log_level": "2",  # what matters reaches the user as an error
                     **self._settings,
                     "transactional.id": f"spillway/{self._topic}/{name}",
                 }
@@ -207,12 +208,13 @@ def _require_markers(settings: Settings, topic: str) -> None:
 
 
 def _committed_records(settings: Settings, topic: str) -> Iterator[tuple[bytes, bytes | None]]:
-    """Everything that stands in a topic of one partition."""
+    """What stands in a topic of one partition now, however fast others go on writing to it."""
     from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
     consumer = Consumer(
         {
             **settings,
+            "log_level": "2",
             "group.id": f"spillway-{uuid.uuid4().hex}",  # never joined
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
@@ -221,7 +223,9 @@ def _committed_records(settings: Settings, topic: str) -> Iterator[tuple[bytes, 
         }
     )
     try:
-        consumer.assign([TopicPartition(topic, 0, 0)])
+        place = TopicPartition(topic, 0, 0)
+        _, end = consumer.get_watermark_offsets(place, timeout=ANSWER_S)
+        consumer.assign([place])
         heard_s = time.monotonic()
         while time.monotonic() - heard_s < ANSWER_S:
             message = consumer.poll(0.5)
@@ -230,6 +234,8 @@ def _committed_records(settings: Settings, topic: str) -> Iterator[tuple[bytes, 
             heard_s, error = time.monotonic(), message.error()
             if error is None:
                 yield message.key(), message.value()
+                if message.offset() >= end - 1:
+                    return
             elif error.code() == KafkaError._PARTITION_EOF:
                 return
             else:

@@ -17,7 +17,7 @@ from spillway.hosts.cluster.table_records import Table, TableGiven, keep_of, tab
 from spillway.hosts.spark.driver.application import Application
 from spillway.model import parse_duration_s
 
-LUMPS_S = 60.0  # over which rates of what other nodes send are averaged
+LUMPS_S = 20.0  # over which rates of what other nodes send are averaged
 CLEARLY = 1.1  # times what the table has room for
 
 
@@ -62,13 +62,15 @@ class LookingUp:
     def found(self, rates: Mapping[str, float], now_s: float) -> dict[str, float]:
         """What each query may keep of what it is offered; empty: each sheds for itself."""
         if self._given is None or self._table is None or self.is_stale(now_s):
+            self._averages.clear()
             return {}
-        share = min(1.0, (now_s - self._looked_s) / LUMPS_S)
+        elapsed_s = now_s - self._looked_s if self._averages else 0.0
+        share = min(1.0, elapsed_s / LUMPS_S)
         self._looked_s = now_s
         seen = dict(rates)
         for name in self._given.fed:
-            now, before = rates.get(name, 0.0), self._averages.get(name)
-            self._averages[name] = now if before is None else before + share * (now - before)
+            before = self._averages.get(name, 0.0)  # with a first table: nothing is too much yet
+            self._averages[name] = before + share * (rates.get(name, 0.0) - before)
             seen[name] = self._averages[name] / CLEARLY
         return keep_of(self._table, seen)
 

@@ -120,16 +120,22 @@ class _Look:
             given = self.queries[name]
             target = application.target(given.class_name)
             full = replace(load, rate_per_s=min(1.0, share) / max(load.cost_s, 1e-9))
-            interval_s = longest_interval_s(full, target)
+            interval_s = max(longest_interval_s(full, target), load.fixed_s, 1e-9)
             yield QueryCost(
                 query=name,
                 cost_s=load.cost_s,
-                fixed_cores=min(1.0, load.fixed_s / interval_s) if interval_s > 0.0 else 1.0,
+                fixed_cores=load.fixed_s * min(self._batches_per_s(name), 1.0 / interval_s),
                 selectivity=sent,
                 offered_per_s=load.rate_per_s,
                 priority=application.classes[given.class_name].priority,
                 modelled=len(application.streams_of(name)) == 1,
             )
+
+    def _batches_per_s(self, query: str) -> float:
+        """No more often when the node is full: batches are longest then."""
+        since_s = self._now_s - _COUNTED_S / 5.0
+        recent = [b for b in self._application.delivered(query) if b.ended_s > since_s]
+        return len(recent) / (_COUNTED_S / 5.0)
 
     def _selectivity(self, query: str) -> float | None:
         """Results per kept tuple, lately; None: nothing has been counted yet."""

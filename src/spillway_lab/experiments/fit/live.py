@@ -1,9 +1,9 @@
 """`fit-live`: nodes on real Spark that shed for each other by tables, and each for itself.
 
-Every network runs once. The streams from outside step from one overload to the next; in each the
-nodes shed with tables, then alone. The optimum is the linear programme over what the nodes
-themselves measured meanwhile (costs, selectivities, and the time that the fixed price of their
-batches takes), at the rates that were offered.
+Every network runs once. The streams from outside step from one overload to the next, first with
+tables, then the same again with each node alone. The optimum is the linear programme over what the
+nodes themselves measured meanwhile (costs, selectivities, and the time that the fixed price of
+their batches takes), at the rates that were offered.
 """
 
 import tempfile
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from spillway.cluster.fit.measured import Network, QueryCost, topology_of
+from spillway.cluster.fit.measured import Network, QueryCost, rates_of, topology_of
 from spillway.cluster.fit.optimum import optimum
 from spillway.report import Table
 from spillway_lab.experiments.fit.live_cluster import LiveCluster
@@ -22,12 +22,14 @@ from spillway_lab.experiments.fit.live_networks import PAPER, TREE, LiveNetwork
 from spillway_lab.experiments.report import Check, Experiment, Report, Setup
 
 OVERLOADS = (2.0, 4.0, 8.0)
+TABLES = "scenarios"
 WARM_S, WARM_LOAD = 75.0, 0.9
-SETTLE_S, MEASURE_S = 35.0, 55.0
+SETTLE_S, MEASURE_S = 30.0, 55.0
 LAST_BATCH_S = 20.0  # until what was planned in the last second has been committed
-_HALF_S = SETTLE_S + MEASURE_S
+_PHASE_S = SETTLE_S + MEASURE_S
 _LOOK_S = 3.0
 _ENOUGH = 0.9  # of the optimum
+Seen = tuple[Network, Mapping[str, QueryCost]]
 
 
 def run(setup: Setup) -> Report:
@@ -52,48 +54,54 @@ def run(setup: Setup) -> Report:
 
 
 def _measured(network: LiveNetwork, root: Path, setup: Setup, number: int) -> dict[str, Any]:
-    cluster = LiveCluster(network, root, _profile(network))
-    found: dict[str, Any] = {}
+    cluster = LiveCluster(network, root, _profile())
+    seen: dict[float, list[Seen]] = {overload: [] for overload in OVERLOADS}
+    sent: dict[float, tuple[int, int]] = {}
     try:
-        began_s = cluster.begin() + WARM_S
-        begins_s = {over: began_s + 2 * n * _HALF_S for n, over in enumerate(OVERLOADS)}
-        for step, (overload, begin_s) in enumerate(begins_s.items()):
-            setup.progress(f"{network.name}, {overload:g}x", (number + (step + 1) / 4) / 2)
+        phases = _phases(cluster.begin() + WARM_S)
+        for done, (tables, overload, begin_s) in enumerate(phases):
+            setup.progress(f"{network.name}, {overload:g}x", (number + done / len(phases)) / 2)
             _until(begin_s)
-            cluster.use("scenarios")
-            seen = _costs(cluster, begin_s + _HALF_S)
-            records, table_bytes = cluster.table_bytes()
-            cluster.use("none")
-            seen += _costs(cluster, begin_s + 2 * _HALF_S)
-            found[f"{network.name}-{overload:g}x"] = {
-                "optimum": round(_optimum(seen, network.full_per_s * overload), 1),
-                "table_records": records,
-                "table_bytes": table_bytes,
-            }
+            cluster.use(tables)
+            seen[overload] += _costs(cluster, begin_s + _PHASE_S)
+            if tables != "none":
+                sent[overload] = cluster.table_bytes()
         _until(time.time() + LAST_BATCH_S)
-        for row, begin_s in zip(found.values(), begins_s.values(), strict=True):
-            row |= _delivered(cluster, begin_s)
+        rates = {
+            (tables, overload): _delivered(cluster, begin_s) for tables, overload, begin_s in phases
+        }
+        reactions_s = {
+            overload: cluster.reaction_s(begin_s, begin_s + _PHASE_S)
+            for tables, overload, begin_s in phases
+            if tables != "none"
+        }
     finally:
         cluster.close()
-    return found
-
-
-def _delivered(cluster: LiveCluster, begin_s: float) -> dict[str, float | None]:
-    halfway_s, end_s = begin_s + _HALF_S, begin_s + 2 * _HALF_S
-    reaction_s = cluster.reaction_s(begin_s, halfway_s)
     return {
-        "fit": round(cluster.delivered_per_s(begin_s + SETTLE_S, halfway_s), 1),
-        "alone": round(cluster.delivered_per_s(halfway_s + SETTLE_S, end_s), 1),
-        "reaction_s": None if reaction_s is None else round(reaction_s, 1),
+        f"{network.name}-{overload:g}x": {
+            "fit": rates[TABLES, overload],
+            "alone": rates["none", overload],
+            "optimum": round(_optimum(seen[overload], _rates(network, overload)), 1),
+            "reaction_s": reactions_s[overload],
+            "tables": sent[overload][0],
+            "table_bytes": sent[overload][1],
+        }
+        for overload in OVERLOADS
     }
 
 
-def _profile(network: LiveNetwork) -> list[tuple[float, float]]:
-    steps = [
-        (WARM_S + 2 * step * _HALF_S, overload * network.full_per_s)
-        for step, overload in enumerate(OVERLOADS)
-    ]
-    return [(0.0, WARM_LOAD * network.full_per_s), *steps]
+def _phases(begin_s: float) -> list[tuple[str, float, float]]:
+    """(tables, overload, when it begins)."""
+    kinds = [(tables, overload) for tables in (TABLES, "none") for overload in OVERLOADS]
+    return [(*kind, begin_s + number * _PHASE_S) for number, kind in enumerate(kinds)]
+
+
+def _profile() -> list[tuple[float, float]]:
+    return [(0.0, WARM_LOAD), *((at_s, overload) for _, overload, at_s in _phases(WARM_S))]
+
+
+def _delivered(cluster: LiveCluster, begin_s: float) -> float:
+    return round(cluster.delivered_per_s(begin_s + SETTLE_S, begin_s + _PHASE_S), 1)
 
 
 def _costs(cluster: LiveCluster, until_s: float) -> list[tuple[Network, Mapping[str, QueryCost]]]:
@@ -104,7 +112,12 @@ def _costs(cluster: LiveCluster, until_s: float) -> list[tuple[Network, Mapping[
     return seen
 
 
-def _optimum(seen: Sequence[tuple[Network, Mapping[str, QueryCost]]], rate_per_s: float) -> float:
+def _rates(network: LiveNetwork, overload: float) -> dict[str, float]:
+    """Of every stream from outside, by the query that reads it."""
+    return {query.name: overload * query.rate * network.full_per_s for query in network.roots}
+
+
+def _optimum(seen: Sequence[Seen], rates: Mapping[str, float]) -> float:
     """Over the means of what was measured."""
     network = seen[-1][0]
     costs = {}
@@ -115,10 +128,10 @@ def _optimum(seen: Sequence[tuple[Network, Mapping[str, QueryCost]]], rate_per_s
             cost_s=float(np.mean([cost.cost_s for cost in of_query])),
             fixed_cores=float(np.mean([cost.fixed_cores for cost in of_query])),
             selectivity=float(np.mean([cost.selectivity for cost in of_query])),
-            offered_per_s=rate_per_s,
+            offered_per_s=rates.get(name, 0.0),
         )
     topology = topology_of(network, costs)
-    return optimum(topology, dict.fromkeys(topology.external, rate_per_s)).score
+    return optimum(topology, rates_of(topology, costs)).score
 
 
 def _until(moment_s: float) -> None:

@@ -15,11 +15,12 @@ class LiveQuery:
     node: str
     cost_ms: int
     reads: str | None = None  # the query whose results it reads; None: a stream from outside
+    rate: float = 1.0  # of its stream from outside, over that of the others
 
 
 @dataclass(frozen=True, kw_only=True)
 class LiveNetwork:
-    """Streams from outside come at equal rates; `full_per_s` of each fills the first node."""
+    """`full_per_s`, times their `rate`, of the streams from outside fills the first node."""
 
     name: str
     nodes: int
@@ -36,17 +37,17 @@ class LiveNetwork:
         return tuple(query.name for query in self.queries if query.name not in read)
 
 
-# Figure 1: A costs 1 and 2, B costs 3 and 1, in units of 4 ms.
+# Figure 1: A costs 1 and 2, B costs 3 and 1, in units of 4 ms; stream 1 brings twice as much.
 PAPER = LiveNetwork(
     name="paper",
     nodes=2,
     queries=(
         LiveQuery(name="b1", node="node-1", cost_ms=12, reads="a1"),
         LiveQuery(name="b2", node="node-1", cost_ms=4, reads="a2"),
-        LiveQuery(name="a1", node="node-2", cost_ms=4),
+        LiveQuery(name="a1", node="node-2", cost_ms=4, rate=2.0),
         LiveQuery(name="a2", node="node-2", cost_ms=8),
     ),
-    full_per_s=1000.0 / 12.0,
+    full_per_s=1000.0 / 16.0,
 )
 # A sends to B and C, B to D and E; what leads to D is worth little, because D is slow.
 TREE = LiveNetwork(
@@ -58,23 +59,27 @@ TREE = LiveNetwork(
         LiveQuery(name="c1", node="node-3", cost_ms=3, reads="a3"),
         LiveQuery(name="b1", node="node-4", cost_ms=2, reads="a1"),
         LiveQuery(name="b2", node="node-4", cost_ms=2, reads="a2"),
-        LiveQuery(name="a1", node="node-5", cost_ms=2),
+        LiveQuery(name="a1", node="node-5", cost_ms=2, rate=2.0),
         LiveQuery(name="a2", node="node-5", cost_ms=2),
         LiveQuery(name="a3", node="node-5", cost_ms=2),
     ),
-    full_per_s=1000.0 / 6.0,
+    full_per_s=1000.0 / 8.0,
 )
 
 
 def flow_of(network: LiveNetwork, root: Path, profile: Sequence[tuple[float, float]]) -> Any:
-    """A cluster file with the first query; `profile` is (second, rate) of each root's stream."""
-    rate = ",".join(f"{at_s:g}:{rate:g}" for at_s, rate in profile)
-    outside = {"rate": rate, "columns": "id position"}
+    """A cluster file with the first query; `profile` is (second, load) of the first node."""
     first = network.queries[0]
     return {
         "streams": {
             **{
-                f"to_{query.name}": {"source": "synthetic", "options": outside}
+                f"to_{query.name}": {
+                    "source": "synthetic",
+                    "options": {
+                        "rate": _steps(profile, query.rate * network.full_per_s),
+                        "columns": "id position",
+                    },
+                }
                 for query in network.roots
             },
             **{
@@ -100,6 +105,10 @@ def flow_of(network: LiveNetwork, root: Path, profile: Sequence[tuple[float, flo
         },
         "spark": {"config": {"spark.driver.memory": "600m"}},
     }
+
+
+def _steps(profile: Sequence[tuple[float, float]], full_per_s: float) -> str:
+    return ",".join(f"{at_s:g}:{load * full_per_s:g}" for at_s, load in profile)
 
 
 def body_of(query: LiveQuery, root: Path) -> Mapping[str, Any]:
