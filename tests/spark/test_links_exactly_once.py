@@ -66,11 +66,12 @@ def committed(brokers: str, topic: str, isolation: str = "read_committed") -> li
         while True:
             message = consumer.poll(30.0)
             assert message is not None, "the broker does not answer"
-            if message.error() is None:
+            error = message.error()
+            if error is None:
                 found.append(message)
                 if message.offset() >= end - 1:
                     return found
-            elif message.error().code() == KafkaError._PARTITION_EOF:
+            elif error.code() == KafkaError._PARTITION_EOF:
                 return found
     finally:
         consumer.close()

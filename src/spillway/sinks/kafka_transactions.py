@@ -207,7 +207,9 @@ def _require_markers(settings: Settings, topic: str) -> None:
         )
 
 
-def _committed_records(settings: Settings, topic: str) -> Iterator[tuple[bytes, bytes | None]]:
+def _committed_records(
+    settings: Settings, topic: str
+) -> Iterator[tuple[bytes | None, bytes | None]]:
     """What stands in a topic of one partition now, however fast others go on writing to it."""
     from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 

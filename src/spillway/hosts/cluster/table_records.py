@@ -1,7 +1,7 @@
 """A node's feasible input table as a record of the control log, and back."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -36,9 +36,7 @@ Table = ScenarioTable | FeasibleInputTable
 
 
 def given_of(table: Table, ttl_s: float, fed: tuple[str, ...] = ()) -> TableGiven:
-    is_papers = isinstance(table, FeasibleInputTable)
-    offered = table.offered if isinstance(table, ScenarioTable) else None
-    return TableGiven(
+    given = TableGiven(
         node=table.node,
         ttl_s=ttl_s,
         inputs=table.inputs,
@@ -48,10 +46,11 @@ def given_of(table: Table, ttl_s: float, fed: tuple[str, ...] = ()) -> TableGive
         sources=tuple(int(source) for source in table.sources),
         limits=_rows(table.limits),
         fed=fed,
-        offered=None if offered is None else _rows(offered),
-        values=_row(table.values) if is_papers else None,
-        error=float(table.error) if is_papers else 0.0,
     )
+    if isinstance(table, FeasibleInputTable):
+        return replace(given, values=_row(table.values), error=float(table.error))
+    offered = table.offered
+    return given if offered is None else replace(given, offered=_rows(offered))
 
 
 def table_of(given: TableGiven) -> Table:

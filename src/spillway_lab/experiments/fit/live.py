@@ -105,7 +105,7 @@ def _delivered(cluster: LiveCluster, begin_s: float) -> float:
 
 
 def _costs(cluster: LiveCluster, until_s: float) -> list[tuple[Network, Mapping[str, QueryCost]]]:
-    seen = []
+    seen: list[Seen] = []
     while time.time() < until_s:
         time.sleep(max(0.0, min(_LOOK_S, until_s - time.time())))
         seen.append(cluster.measured())
