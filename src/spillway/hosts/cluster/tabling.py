@@ -7,6 +7,7 @@ once, the others one by one in later passes: a programme over a thousand nodes t
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
@@ -65,6 +66,8 @@ class Tabling:
         self._growing: Iterator[Made] | None = None
         self._fed: Mapping[str, tuple[str, ...]] = {}
         self._last: Made = {}
+        self._queries: Mapping[str, Mapping[str, Any]] = {}
+        self._readers: Mapping[str, tuple[str, ...]] = {}
         self._why_not = ""
 
     def step(
@@ -81,16 +84,17 @@ class Tabling:
         assert flow is not None
         if flow.tables == "none":
             return self._take_back(draft, "switched off")
-        if due:
-            try:
-                basis = self._now(flow.tables, flow.flow, draft.queries, reports)
-            except (SpillwayError, ValidationError) as error:
-                return self._take_back(draft, str(error))
+        try:
+            if not due:
+                return self._grow(draft)
+            basis = self._now(flow.tables, flow.flow, draft.queries, reports)
             if basis is None:
                 return self._take_back(draft, "")
             if self._basis is None or self._basis.is_past(basis):
                 return self._begin(basis, draft)
-        return self._grow(draft)
+            return self._grow(draft)
+        except (SpillwayError, ValidationError) as error:
+            return self._take_back(draft, str(error))
 
     def _now(
         self,
@@ -104,8 +108,9 @@ class Tabling:
         self._averages.keep_only(running)
         if not running:
             return None
-        bodies = {name: dict(given.query) for name, given in running.items()}
-        readers = _readers(Flow.model_validate({**flow, "queries": bodies}))
+        readers = self._readers_of({n: g.query for n, g in running.items()}, flow)
+        if not readers:
+            return None
         chained = {*readers, *(r for found in readers.values() for r in found)}
         slots = {n: r.host.capacity.cpu_cores for n, r in reports.items() if r.host is not None}
         costs = {
@@ -123,6 +128,15 @@ class Tabling:
         topology = topology_of(network, costs)
         rates = rates_of(topology, costs)
         return _Basis(kind=kind, network=network, costs=dict(costs), rates=rates)
+
+    def _readers_of(
+        self, queries: Mapping[str, Mapping[str, Any]], flow: Mapping[str, object]
+    ) -> Mapping[str, tuple[str, ...]]:
+        """Looked for again when queries have come or gone: there may be thousands."""
+        if queries != self._queries:
+            self._queries = queries
+            self._readers = _readers(Flow.model_validate({**flow, "queries": queries}))
+        return self._readers
 
     def _begin(self, basis: _Basis, draft: Draft) -> str:
         is_first, self._basis, self._why_not = self._basis is None, basis, ""
@@ -171,8 +185,9 @@ class Tabling:
 
 def _readers(flow: Flow) -> dict[str, tuple[str, ...]]:
     """Of every query whose results another query reads."""
-    read_by, found = readers_of(flow), dict[str, tuple[str, ...]]()
-    for link in links_of(flow):
+    links, found = links_of(flow), dict[str, tuple[str, ...]]()
+    read_by = readers_of(flow) if links else {}
+    for link in links:
         if read_by[link.stream]:
             found[link.writer] = (*found.get(link.writer, ()), *read_by[link.stream])
     return found

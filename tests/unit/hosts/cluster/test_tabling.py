@@ -196,6 +196,15 @@ def test_nodes_that_feed_each_other_are_said_once_and_shed_alone() -> None:
     assert rig.step() == ("", 0)
 
 
+def test_tables_that_cannot_be_made_are_said_once_and_end_no_leader() -> None:
+    places = {"a1": "A", "a2": "C", "b1": "B", "b2": "B"}  # B has two parents
+    rig = Rig("paper", places)
+    said, records = rig.step()
+    assert said.startswith("no tables: node 'B' has several parents")
+    assert (rig.step(), records) == (("", 0), 0)
+    assert Rig(places=places).step()[0] == "first tables"
+
+
 def test_tables_are_taken_back_when_they_are_switched_off_while_it_runs() -> None:
     rig = Rig()
     rig.step()
