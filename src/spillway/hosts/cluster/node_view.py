@@ -10,7 +10,7 @@ cores, each takes longer, and what they want grows by that.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from spillway.classes.balance import QueryLoad, longest_interval_s
+from spillway.classes.balance import FIXED_AT_MOST, QueryLoad, longest_interval_s
 from spillway.cluster.fit.measured import QueryCost
 from spillway.cluster.views import (
     ClassView,
@@ -121,10 +121,11 @@ class _Look:
             target = application.target(given.class_name)
             full = replace(load, rate_per_s=min(1.0, share) / max(load.cost_s, 1e-9))
             interval_s = max(longest_interval_s(full, target), load.fixed_s, 1e-9)
+            fixed = load.fixed_s * min(self._batches_per_s(name), 1.0 / interval_s)
             yield QueryCost(
                 query=name,
                 cost_s=load.cost_s,
-                fixed_cores=load.fixed_s * min(self._batches_per_s(name), 1.0 / interval_s),
+                fixed_cores=min(fixed, FIXED_AT_MOST * min(1.0, share)),
                 selectivity=sent,
                 offered_per_s=load.rate_per_s,
                 priority=application.classes[given.class_name].priority,

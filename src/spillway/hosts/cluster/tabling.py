@@ -2,9 +2,10 @@
 
 Tables are made when queries come, go or move, when costs or selectivities have moved by more than a
 table's own error, and when rates have left the range that it was made for. First rows go out at
-once, the others one by one in later passes: a programme over a thousand nodes takes a while.
+once, the others in later passes: a programme over a thousand nodes takes a while.
 """
 
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,7 @@ ERROR = 0.05  # a change of costs that tables of either kind do not notice
 ROWS = 24  # scenarios
 PAPER_ROWS = 256
 PEAK = 4.0  # times the rates that there are: the paper's rows end there
+GROW_S = 0.1  # of a leader's pass, for more rows
 LIVES = 3.0  # leases that a table lives without a leader
 Made = Mapping[str, Table]
 
@@ -49,10 +51,11 @@ class _Basis:
     costs: Mapping[str, QueryCost]
     rates: Rates
 
-    def is_past(self, other: "_Basis") -> bool:
+    def is_left_by(self, other: "_Basis") -> bool:
+        """Tables of this one say little any more."""
         if (self.kind, self.network) != (other.kind, other.network):
             return True
-        if set(self.rates) != set(other.rates) or moved(self.costs, other.costs) > ERROR:
+        if set(self.rates) != set(other.rates) or set(self.costs) != set(other.costs):
             return True
         pairs = [(rate, other.rates[port]) for port, rate in self.rates.items()]
         return any(not LOWEST * was <= now <= HIGHEST * was for was, now in pairs)
@@ -90,8 +93,10 @@ class Tabling:
             basis = self._now(flow.tables, flow.flow, draft.queries, reports)
             if basis is None:
                 return self._take_back(draft, "")
-            if self._basis is None or self._basis.is_past(basis):
-                return self._begin(basis, draft)
+            if self._basis is None or self._basis.is_left_by(basis):
+                return self._begin(basis, draft, at_once=True)
+            if self._growing is None and moved(self._basis.costs, basis.costs) > ERROR:
+                return self._begin(basis, draft, at_once=False)
             return self._grow(draft)
         except (SpillwayError, ValidationError) as error:
             return self._take_back(draft, str(error))
@@ -138,36 +143,35 @@ class Tabling:
             self._readers = _readers(Flow.model_validate({**flow, "queries": queries}))
         return self._readers
 
-    def _begin(self, basis: _Basis, draft: Draft) -> str:
-        is_first, self._basis, self._why_not = self._basis is None, basis, ""
+    def _begin(self, basis: _Basis, draft: Draft, *, at_once: bool) -> str:
+        """Where the old tables still say something, they stay until the new ones are whole."""
+        is_first = self._basis is None
         topology = topology_of(basis.network, basis.costs)
+        made = _tables(topology, basis)
+        self._last = next(made)
+        self._basis, self._growing, self._why_not = basis, made, ""
         self._fed = {
             node.name: tuple(n for n in node.position if (node.name, n) in topology.feeders)
             for node in topology.nodes
         }
-        made = _tables(topology, basis)
-        if basis.kind == "paper":
-            self._put(draft, next(made))
-            self._growing = None
-        else:
-            self._growing = made
-            self._put(draft, next(made))
+        if at_once:
+            self._put(draft, self._last)
         return "first tables" if is_first else "tables anew: costs, rates or places have moved"
 
     def _grow(self, draft: Draft) -> str:
-        """One more row; written when all are there, because every version travels."""
+        """Some more rows; written when all are there, because every version travels."""
         if self._growing is None:
             return ""
-        found = next(self._growing, None)
-        if found is not None:
+        until_s = time.perf_counter() + GROW_S
+        while (found := next(self._growing, None)) is not None:
             self._last = found
-            return ""
+            if time.perf_counter() > until_s:
+                return ""
         self._growing = None
         self._put(draft, self._last)
         return ""
 
     def _put(self, draft: Draft, tables: Made) -> None:
-        self._last = tables
         for name in draft.tables:
             if name not in tables:
                 draft.remove(TABLE + name)
