@@ -34,15 +34,19 @@ class LookingUp:
     def look(self, duties: Duties, application: Application) -> None:
         """Once a control period; what was found holds until the next look."""
         now_s = self._elapsed()
-        self._hold(duties, now_s)
         if now_s < self._due_s:
             return
         self._due_s = now_s + parse_duration_s(application.flow.control.period)
-        found = self.found(_rates(application), now_s)
+        found = self.next(duties, _rates(application), now_s)
         application.dispatcher.change(lambda control: control.keep_at_most(found))
         if (said := self._state(now_s)) != self._said:
             self._said = said
             application.event("tables", said=said)
+
+    def next(self, duties: Duties, rates: Mapping[str, float], now_s: float) -> dict[str, float]:
+        """What each query may keep from now on, by what the leader says and by these rates."""
+        self._hold(duties, now_s)
+        return self.found(rates, now_s)
 
     def _hold(self, duties: Duties, now_s: float) -> None:
         if duties.led_at != self._led_at:

@@ -17,6 +17,7 @@ import numpy as np
 from spillway.cluster.fit.measured import Network, QueryCost, rates_of, topology_of
 from spillway.cluster.fit.optimum import optimum
 from spillway.report import Table
+from spillway_lab.experiments.fit import live_virtual as virtual
 from spillway_lab.experiments.fit.live_cluster import LiveCluster
 from spillway_lab.experiments.fit.live_networks import PAPER, TREE, LiveNetwork
 from spillway_lab.experiments.report import Check, Experiment, Report, Setup
@@ -35,6 +36,9 @@ Seen = tuple[Network, Mapping[str, QueryCost]]
 def run(setup: Setup) -> Report:
     results: dict[str, Any] = {}
     for number, network in enumerate((PAPER, TREE)):
+        if setup.plant == "sim":
+            results |= _simulated(network, setup)
+            continue
         with tempfile.TemporaryDirectory(prefix="spillway-fit-") as folder:
             setup.progress(f"{network.name}: nodes start", number / 2)
             results |= _measured(network, Path(folder), setup, number)
@@ -85,6 +89,33 @@ def _measured(network: LiveNetwork, root: Path, setup: Setup, number: int) -> di
             "reaction_s": reactions_s[overload],
             "tables": sent[overload][0],
             "table_bytes": sent[overload][1],
+        }
+        for overload in OVERLOADS
+    }
+
+
+def _simulated(network: LiveNetwork, setup: Setup) -> dict[str, Any]:
+    """In virtual time, with costs as they are."""
+    kinds = _phases(WARM_S)
+    ends_s = [begin_s for _, _, begin_s in kinds[1:]] + [kinds[-1][2] + _PHASE_S + LAST_BATCH_S]
+    warm = virtual.Phase(begin_s=0.0, end_s=WARM_S, load=WARM_LOAD, with_tables=True)
+    phases = {
+        (tables, overload): virtual.Phase(
+            begin_s=begin_s, end_s=end_s, load=overload, with_tables=tables != "none"
+        )
+        for (tables, overload, begin_s), end_s in zip(kinds, ends_s, strict=True)
+    }
+    done = virtual.run(network, [warm, *phases.values()], setup.seed)
+
+    def delivered(phase: virtual.Phase) -> float:
+        from_s, to_s = phase.begin_s + SETTLE_S, phase.begin_s + _PHASE_S
+        return round(virtual.delivered_per_s(done, network.outputs, from_s, to_s), 1)
+
+    return {
+        f"{network.name}-{overload:g}x": {
+            "fit": delivered(phases[TABLES, overload]),
+            "alone": delivered(phases["none", overload]),
+            "optimum": round(done.best[phases[TABLES, overload]], 1),
         }
         for overload in OVERLOADS
     }
@@ -163,6 +194,6 @@ EXPERIMENTS = (
         title="figure 1 and a tree of five nodes on real Spark, with tables and each alone",
         source="FIT 2006, figure 1; the tree is our own",
         run=run,
-        plants=("spark",),
+        plants=("spark", "sim"),
     ),
 )

@@ -14,6 +14,7 @@ from spillway.hosts.cluster.suitable import require_suitable
 from spillway_lab.experiments.fit import live
 from spillway_lab.experiments.fit.live_cluster import _rate, _settled_s
 from spillway_lab.experiments.fit.live_networks import PAPER, TREE, LiveNetwork, body_of, flow_of
+from spillway_lab.experiments.report import Setup
 
 
 @pytest.mark.parametrize("network", [PAPER, TREE])
@@ -80,3 +81,10 @@ def test_the_checks_fail_where_tables_do_not_help() -> None:
     short, worse = {**good, "fit": 85.0}, {**good, "alone": 97.0}
     assert not live._checks({"x": good, "y": short})[0].holds
     assert not live._checks({"x": good, "y": worse})[1].holds
+
+
+def test_in_virtual_time_nodes_that_shed_for_each_other_deliver_more() -> None:
+    results = live._simulated(PAPER, Setup(plant="sim", seed=1))
+    for found in results.values():
+        assert found["fit"] >= 0.85 * found["optimum"]
+        assert found["fit"] > 1.1 * found["alone"]
