@@ -25,7 +25,7 @@ from spillway_lab.experiments.report import Check, Experiment, Report, Setup
 OVERLOADS = (2.0, 4.0, 8.0)
 TABLES = "scenarios"
 WARM_S, WARM_LOAD = 75.0, 0.9
-SETTLE_S, MEASURE_S = 30.0, 55.0
+SETTLE_S, MEASURE_S = 30.0, 60.0
 LAST_BATCH_S = 20.0  # until what was planned in the last second has been committed
 _PHASE_S = SETTLE_S + MEASURE_S
 _LOOK_S = 3.0

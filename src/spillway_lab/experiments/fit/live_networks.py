@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 WAITS = "reflect('java.lang.Thread', 'sleep', {ms}L) IS NOT NULL"  # per tuple, in its task
-DELAY = "10s"
+DELAY = "8s"
 
 
 @dataclass(frozen=True, kw_only=True)
