@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from spillway.gate.ahead import Ahead, alone
 from spillway.gate.arrivals import Arrivals
 from spillway.gate.company import ALONE, Company, Led, Part, record_of
 from spillway.gate.cutting import Terms
@@ -22,7 +23,6 @@ from spillway.gate.restraint import Restraint
 from spillway.gate.rules import seen_tuples
 from spillway.load import laws
 from spillway.load.batch_model import BatchModel
-from spillway.load.shares import LEAST_KEPT
 from spillway.loop import tick
 from spillway.model import (
     ADMIT_ALL,
@@ -101,7 +101,7 @@ class Gate:
     def obey(self, order: Order | None) -> None:
         """What the driver said last; None: it does not answer, or there is none."""
         self._alone = order is None and self.options.channel is not None
-        before, self._order = self._order, order or _alone(self._order)
+        before, self._order = self._order, order or alone(self._order)
         if self._order.law != before.law:
             self._law = laws.chosen(self._order.law) or self._first_law
             self._decision, self._entry = _NO_PERIOD_YET, EntryShare()
@@ -165,12 +165,12 @@ class Gate:
             self._meter.begin(replace(self._standing, backlog=Backlog()))
         tick(self, {self.options.class_name: self._decides()}, self)
         decision = self._restraint.overruled(self._decision, self._order)
-        decision = self._for_others(decision, everything)
+        ahead, entry = Ahead.of(self._order, self.options), self._entry if self._by_period else None
+        decision = ahead.bounded(decision, everything, entry)
         terms = self._terms(now_s, decision)
         if self._alone:
             decision = replace(decision, reason=f"no control loop: {decision.reason}")
-        given = terms.cut(decision, everything, waiting.arrivals)
-        given = replace(given, cut=given.cut.keeping_at_most(self._most_keep))
+        given = ahead.within(terms.cut(decision, everything, waiting.arrivals))
         self._left_behind, tuples = given.bounded, waiting.arrivals.tuples
         self.led = Led(share=given.share, reach=given.cut.reach_tuples / tuples if tuples else 1.0)
         return self._offset(previous, waiting, given.cut, self._settings, now_s)
@@ -261,23 +261,6 @@ class Gate:
         self._left_behind |= self._restraint.look(self._standing, self.prices)
         return self._restraint.decider(self._law)
 
-    def _for_others(self, decision: Decision, waiting: Arrivals) -> Decision:
-        """What nodes behind this one would drop is dropped here, before it costs anything."""
-        most, action = self._most_keep, decision.action
-        if isinstance(action, KeepFraction):
-            kept = self._entry.of(waiting) if self._by_period else action.fraction
-        else:
-            kept = action.tuples / max(1, waiting.tuples)
-        if kept <= most:
-            return decision
-        reason = f"keeps {most:.1%} for the sake of nodes behind this one"
-        return replace(decision, action=KeepFraction(fraction=most), reason=reason)
-
-    @property
-    def _most_keep(self) -> float:
-        least = max(LEAST_KEPT, self._order.min_keep, self.options.min_keep)
-        return max(self._order.most_keep, least)
-
     def _terms(self, now_s: float, decision: Decision) -> Terms:
         """`decision` is what is done, which may be another than the law's."""
         assert self._pace is not None
@@ -316,8 +299,3 @@ class Gate:
         if split is not None:
             kept = split.whole_tuples(kept, seen_tuples(batch.stretches, batch.rule))
         return Part.of(batch, cost_tuples=kept)
-
-
-def _alone(order: Order) -> Order:
-    """What still holds when nobody answers: nothing is dropped for others that may be gone."""
-    return replace(order, may_start=True, most_keep=1.0)
