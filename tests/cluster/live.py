@@ -49,6 +49,7 @@ cluster:
   control: {control}
   fewest: 2
   most: 3
+  upper: 20.0  # what moves is moved by the test, however busy the machine is
   lease: {lease:g}s
 spark:
   config: {{spark.driver.memory: 600m}}

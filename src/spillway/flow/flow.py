@@ -15,6 +15,7 @@ from pydantic import (
 
 from spillway.errors import SpillwayError
 from spillway.flow.cluster import Cluster
+from spillway.flow.scale import Scale
 from spillway.flow.values import (
     MOST_NAMES,
     NONE,
@@ -227,3 +228,13 @@ class Flow(Part):
     control: Control = Control()
     spark: SparkSettings = SparkSettings()
     cluster: Cluster | None = None
+    scale: Scale | None = None
+
+    @model_validator(mode="after")
+    def _is_one_application_or_many(self) -> "Flow":
+        if self.cluster is not None and self.scale is not None:
+            raise ValueError(
+                "cluster and scale exclude each other: one adds nodes, the other executors of one"
+                " application; leave one of them out"
+            )
+        return self

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from spillway.errors import SpillwayError
-from spillway.flow.derived import stateful_part, with_arrival
+from spillway.flow.derived import stateful, with_arrival
 from spillway.flow.flow import Flow, Query, Sink, Stream
 from spillway.flow.sql import parse, streams_of, text_of
 
@@ -73,7 +73,7 @@ def _with_arrival(name: str, query: Query) -> str | None:
     if query.sql is None or query.estimate:
         return query.sql
     tree = parse(name, query.sql)
-    if not isinstance(tree, exp.Select) or stateful_part(tree) is not None:
+    if not isinstance(tree, exp.Select) or stateful(tree) is not None:
         return query.sql
     return text_of(with_arrival(tree))
 

@@ -107,6 +107,10 @@ class Gate:
             self._decision, self._entry = _NO_PERIOD_YET, EntryShare()
             self._restraint.serve(adapts=self._law.adapts)
 
+    def resized(self, factor: float) -> None:
+        """Its batches have so many times the cores from now on."""
+        self._model.resized(factor)
+
     # -- what it answers
 
     @property
@@ -167,7 +171,7 @@ class Gate:
         decision = self._restraint.overruled(self._decision, self._order)
         ahead, entry = Ahead.of(self._order, self.options), self._entry if self._by_period else None
         decision = ahead.bounded(decision, everything, entry)
-        terms = self._terms(now_s, decision)
+        terms = self._terms(now_s, decision, waiting.arrivals)
         if self._alone:
             decision = replace(decision, reason=f"no control loop: {decision.reason}")
         given = ahead.within(terms.cut(decision, everything, waiting.arrivals))
@@ -261,14 +265,14 @@ class Gate:
         self._left_behind |= self._restraint.look(self._standing, self.prices)
         return self._restraint.decider(self._law)
 
-    def _terms(self, now_s: float, decision: Decision) -> Terms:
+    def _terms(self, now_s: float, decision: Decision, own: Arrivals) -> Terms:
         """`decision` is what is done, which may be another than the law's."""
         assert self._pace is not None
         assert self._standing is not None
         pace, restraint = self._pace, self._restraint
         as_it_came = self._by_period and decision.action is self._decision.action
-        if restraint.probes(self._standing, decision):
-            most = min(pace.kept_tuples, self._standing.backlog.pending_tuples)
+        most = min(pace.kept_tuples, own.tuples)  # bounds are of this gate alone
+        if restraint.probes(self._standing, decision, most):
             pace = pace.within(most // 2, "probing")
         return Terms(
             options=self.options,

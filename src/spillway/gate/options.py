@@ -232,7 +232,8 @@ class GateOptions:
         checkpoint = _local(given["checkpoint"])
         _refuse_together(given, checkpoint, selection)
         whole_windows = selection is not None and selection.whole_windows is not None
-        needs_all = given["weight"] or whole_windows  # a tuple without a chance has no weight
+        # A tuple without a chance has no weight, and one side of a join must not run ahead.
+        needs_all = given["weight"] or whole_windows or given["joint"] is not None
         made = {
             "target": given["delay"],
             "law_parameters": laws.checked(given["manager"], given["manager.NAME"]),

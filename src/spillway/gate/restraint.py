@@ -146,13 +146,13 @@ class Restraint:
             reason = f"{reason}; max_shed {self._account.limit.text}: the delay gives way"
         return replace(decision, reason=reason)
 
-    def probes(self, now: Standing, decision: Decision) -> bool:
+    def probes(self, now: Standing, decision: Decision, most: int) -> bool:
         """Whether this batch is half as large as it could be, so that two sizes can be compared.
 
         It is where that delays nobody beyond half of the target, or where all depends on it.
         """
         evidence, backlog = self._evidence, now.backlog
-        if backlog.pending_tuples < _PROBE_TUPLES:
+        if most < _PROBE_TUPLES:
             return False
         if evidence.overloaded or not (self._adapts and _keeps(decision, backlog)):
             return False

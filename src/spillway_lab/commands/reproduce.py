@@ -18,7 +18,7 @@ def command(
     name: Annotated[str | None, typer.Argument(help="an experiment; see --list")] = None,
     list_names: Annotated[bool, typer.Option("--list", help="name all experiments")] = False,
     on: Annotated[
-        str | None, typer.Option("--on", help="plant: sim or spark; sim where there is a choice")
+        str | None, typer.Option("--on", help="plant: sim, spark or cluster; its first by default")
     ] = None,
     seed: Seed = 1,
     out: Annotated[Path | None, typer.Option(help="folder for the pictures and the JSON")] = None,

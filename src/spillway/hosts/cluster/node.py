@@ -50,9 +50,8 @@ class Node:
         self._busy: dict[str, int] = {}  # query -> epoch
         self._failed: dict[str, str] = {}
         self._quotas: Mapping[str, float] = {}
-        self._looking_up = LookingUp()
         self._state: NodeState = "starting"
-        self._epoch = 0
+        self._epoch, self._looking_up = 0, LookingUp()
         self._stops_since_s: float | None = None
         self._away = False
         self._stopping = threading.Event()

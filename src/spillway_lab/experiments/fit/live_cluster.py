@@ -7,11 +7,11 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import yaml
 
 from spillway.check.flow_file import load_flow
@@ -51,23 +51,15 @@ class LiveCluster:
             self._coordinator = subprocess.Popen(command, stdout=log, stderr=log)
 
     def close(self) -> None:
-        mine = [
-            process
-            for process in psutil.process_iter(["cmdline"])
-            if str(self._file) in (process.info["cmdline"] or [])
-        ]
-        for process in mine:
-            tree = [process]
-            try:
-                tree += process.children(recursive=True)
-            except psutil.NoSuchProcess:
-                continue
-            for each in tree:
-                try:
-                    os.kill(each.pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    continue
+        """A node is the leader of its process group: Spark and its workers go with it."""
+        self._coordinator.kill()
         self._coordinator.wait()
+        listed = subprocess.run(["ps", "-eo", "pid=,args="], capture_output=True, text=True)
+        for line in listed.stdout.splitlines():
+            pid, _, command = line.strip().partition(" ")
+            if str(self._file) in command.split():
+                with suppress(ProcessLookupError):
+                    os.killpg(int(pid), signal.SIGKILL)
 
     def begin(self) -> float:
         """All queries where they belong; when the streams from outside began (epoch)."""

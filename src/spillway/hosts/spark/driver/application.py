@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spillway.classes.control import ClassControl, ClassTerms
 from spillway.classes.turns import batches_in_flight
 from spillway.clock import Clock, WallClock
+from spillway.cluster.scaling.usage import Terms
 from spillway.estimates.flow import answer_sql, check_answers
 from spillway.flow.derived import ARRIVAL, expanded
 from spillway.flow.flow import Flow, Query, ServiceClass
@@ -26,15 +26,16 @@ from spillway.hosts.spark.driver.channel import ChannelServer
 from spillway.hosts.spark.driver.conditions import Conditions
 from spillway.hosts.spark.driver.control_loop import ControlLoop
 from spillway.hosts.spark.driver.dispatch import Dispatcher
+from spillway.hosts.spark.driver.executors import SparkExecutors, live_cores
 from spillway.hosts.spark.driver.gates import Gates, schema_text
 from spillway.hosts.spark.driver.progress import (
-    RESULTS,
     BatchProgress,
     DeliveredBatch,
     ProgressMonitor,
     delivered,
 )
 from spillway.hosts.spark.driver.queries import Queries
+from spillway.hosts.spark.driver.scaling import Scaling
 from spillway.hosts.spark.driver.settings import POLICY, Changes, Settings
 from spillway.hosts.spark.driver.states import States
 from spillway.hosts.spark.driver.supervision import LossWatch
@@ -93,10 +94,11 @@ class Application:
         )
         self.conditions = self._conditions.now
         self._loop = ControlLoop(self, self._conditions, cores=self._cores)
+        self.scaling: Scaling | None = None  # where the flow says `scale`
 
     def _make_control(self) -> None:
         self.settings = Settings(self.flow, self.folder.overrides)
-        self._cores = cores = max(1, self.spark.sparkContext.defaultParallelism)
+        self._cores = cores = live_cores(self.spark.sparkContext)
         control = ClassControl(
             {name: self.settings.terms(name) for name in self.classes},
             self.settings.policy,
@@ -113,6 +115,7 @@ class Application:
         )
         path = str(self._channel.path)
         self.gates = Gates(self.flow, self.spark, self.folder, self._streams, path)
+        self.dispatcher.parallelism = self.gates.tasks_of_a_batch()
 
     def _record(self, decided: Decided) -> None:
         self.states.reasons[decided.measurement.query] = decided.decision.reason
@@ -164,6 +167,7 @@ class Application:
         self._monitor = ProgressMonitor(self.spark, self._on_progress)
         write_private(self.folder.channel, str(self._channel.path))
         self._loop.start()
+        self._scale()
         for key, why in self.settings.ignored.items():
             self.event("ignored", key=key, why=why)
         self.event(
@@ -179,11 +183,38 @@ class Application:
             self.stop()
             raise
 
+    def _scale(self) -> None:
+        """More or fewer executors from here on, where the flow says so."""
+        if self.flow.scale is None:
+            return
+        self.scaling = Scaling(
+            SparkExecutors(self.spark),
+            self.flow.scale,
+            self._terms,
+            self.event,
+            self._clock,
+            shortest_target_s=min(given.target.delay_s for given in self._terms().values()),
+        )
+        self.listeners.append(self.scaling)
+        self.scaling.start()
+
+    def _terms(self) -> Mapping[str, Terms]:
+        return {
+            name: Terms(
+                class_name=query.class_name,
+                priority=self.classes[query.class_name].priority,
+                target=self.target(query.class_name),
+            )
+            for name, query in self.flow.queries.items()
+        }
+
     def stop(self) -> None:
         """Let the batches in flight end, then stop: a killed batch would only be run again."""
         if self.queries.stopping.is_set():
             return
         self.queries.stopping.set()
+        if self.scaling is not None:
+            self.scaling.stop()
         self.dispatcher.drain(STOP_WAIT_S)
         self.queries.stop()
         self._loop.join()
@@ -263,8 +294,6 @@ class Application:
         query, frame = self.flow.queries[name], self.result(name)
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.class_name)
         checkpoint = str(self.folder.checkpoint(name))
-        if self.gates.leased:  # a node of several: others need to know how much it sends on
-            frame = frame.observe(RESULTS, F.count(F.lit(1)).alias(RESULTS))
         return sinks.start(frame, name, query, checkpoint, self.fence_of(name))
 
     def _open_instances(self, name: str) -> InstanceStore | None:

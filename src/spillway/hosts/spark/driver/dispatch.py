@@ -23,7 +23,7 @@ class Dispatcher:
         self.control = control
         self._clock = clock
         self._on_decided = on_decided
-        self.parallelism: int | None = None  # tasks of a batch; None: as each gate was told first
+        self.parallelism: int | None = None  # tasks of a batch, on the cores that there are now
         self.plan_until_s: float | None = None  # monotonic: this node's lease; None: for ever
         self._last: dict[str, Report] = {}  # by query
         self._granted: set[str] = set()

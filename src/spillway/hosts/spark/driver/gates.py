@@ -8,6 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from spillway.classes.turns import batches_in_flight
 from spillway.estimates.flow import gate_options
 from spillway.flow.flow import Flow, Query
+from spillway.hosts.spark.driver.executors import live_cores
 from spillway.hosts.spark.files import Folder
 from spillway.hosts.spark.session.pools import task_slots
 from spillway.hosts.spark.worker.rows import HEARTBEAT
@@ -68,13 +69,12 @@ class Gates:
             options["joint"] = name
         if "record" in options:
             options["record"] += f".{name}"  # queries over one stream have each their own
-        options.setdefault("parallelism", str(self.tasks_of_a_batch()))
         return options
 
     def tasks_of_a_batch(self) -> int:
         """On the cores that there are now."""
         context = self._spark.sparkContext
-        cores, room = context.defaultParallelism, task_slots(context.master or "")
+        cores, room = live_cores(context), task_slots(context.master or "")
         priorities = [c.priority for c in self._flow.classes.values()]
         in_flight = batches_in_flight(cores, priorities)
         waits = len(priorities) > 1 and (room is None or room < cores * in_flight)

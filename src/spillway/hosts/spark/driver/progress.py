@@ -21,8 +21,7 @@ from pyspark.sql import SparkSession
 from spillway.gate.delays import delays_of, excess, quantile_s
 from spillway.gate.offsets import Offset, decode, is_sentinel
 from spillway.model import Delays
-
-RESULTS = "spillway_results"  # the name under which Spark counts rows on their way to the sink
+from spillway.sinks.catalog import RESULTS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -99,7 +98,7 @@ def parse_progress(text: str) -> BatchProgress:
     value = json.loads(text)
     phases_s = {phase: ms / 1e3 for phase, ms in value["durationMs"].items()}
     return BatchProgress(
-        query=value["name"] or "",
+        query=value.get("name") or "",
         run_id=value["runId"],
         batch_id=value["batchId"],
         started_s=datetime.fromisoformat(value["timestamp"]).timestamp(),

@@ -24,9 +24,11 @@ from spillway.hosts.spark.planner.around import (
     gate_of,
     require_durable,
     require_leased,
+    took_s,
 )
 from spillway.hosts.spark.planner.asking import Driver, lease_of
 from spillway.hosts.spark.planner.joint import Joint, Lead
+from spillway.hosts.spark.planner.sizing import Cores
 from spillway.hosts.spark.planner.stream import (
     Shedding,
     Stream,
@@ -66,7 +68,7 @@ class Planner:
         self._joint = around.joint
         if self._joint is None and gate.joint is not None:
             self._joint = Joint(gate.joint, self._options)
-        self.parallelism = gate.parallelism  # tasks of a batch
+        self._cores = Cores(self._options, gate.parallelism, self._gate.resized)
         self._triggers = TriggerWatch()
         self._archive = Archive(Path(gate.ledger) if gate.ledger else None)
         self._instances = InstanceStore(Path(gate.instances)) if gate.instances else None
@@ -79,6 +81,11 @@ class Planner:
         self._begun_at: tuple[Span, ...] | None = None  # where the log ended then
         self._busy_s = self._elapsed()  # when the last batch was planned
         self._silence = Silence(gate.target.delay_s, self._busy_s)
+
+    @property
+    def parallelism(self) -> int:
+        """Tasks of a batch."""
+        return self._cores.tasks
 
     def freeze(self) -> None:
         """From now on serve what is there at the first plan, all of it, and then nothing."""
@@ -175,12 +182,12 @@ class Planner:
     def _timed(self, running: Running) -> tuple[float | None, float]:
         """(duration, end) of the batch that has just ended; None: it may have ended before."""
         now_s, gate = self._clock.now_s(), self._gate_options
+        since_s = self._elapsed() - running.planned_s
         if gate.trigger_s is None:
-            took_s = self._elapsed() - running.planned_s + running.looked_s
-            return took_s if self._triggers.asked(now_s) else None, now_s
+            return since_s + running.looked_s if self._triggers.asked(now_s) else None, now_s
         assert gate.checkpoint is not None
         ended_s = committed_s(Path(gate.checkpoint)) or now_s
-        return max(1e-3, ended_s - running.planned_at_s), ended_s
+        return took_s(ended_s - running.planned_at_s, since_s), ended_s
 
     # -- the next batch
 
@@ -236,6 +243,7 @@ class Planner:
     ) -> bool:
         """Whether it is the query's turn; it is, where no driver answers."""
         if self._ask is None:
+            self._cores.look()
             return True
         report = self._gate.report(
             previous, waiting.arrivals, self._clock.now_s(), wait_s=wait_s, company=company
@@ -243,7 +251,7 @@ class Planner:
         order = self._ask(report)
         if order is not None:
             self._gate.reported()
-            self.parallelism = order.parallelism or self.parallelism
+            self._cores.told(order.parallelism)
         self._gate.obey(order)
         return order is None or order.may_start
 
@@ -276,7 +284,7 @@ class Planner:
             return self._beat(previous) if self._lease is None or self._lease.holds else None
         if not lead.starts:
             return None
-        self.parallelism = lead.parallelism or self.parallelism
+        self._cores.told(lead.parallelism)
         planned = self._gate.follow(previous, waiting, lead.led, self._clock.now_s())
         planned = replace(planned, prices=lead.prices or planned.prices)
         return self._planned(planned, previous, lead.led.share)

@@ -3,7 +3,8 @@
 import json
 from typing import Any
 
-from spillway.hosts.spark.driver.progress import RESULTS, parse_progress
+from spillway.hosts.spark.driver.progress import parse_progress
+from spillway.sinks.catalog import RESULTS
 
 SAID: dict[str, Any] = {
     "name": "q",
