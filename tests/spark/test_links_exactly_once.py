@@ -8,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from pyspark.sql import SparkSession
 from spillway.flow.flow import Flow, Query, Sink
 from spillway.hosts.spark.driver.application import Application
 from spillway.hosts.spark.files import Folder
+from spillway.sinks import catalog
 from spillway.sinks.fence import Fence
 
 pytestmark = pytest.mark.kafka
@@ -29,7 +29,7 @@ streams:
     options: {{rate: 2000, tuples: {tuples}, columns: "id position, key key(5)"}}
   results:
     source: kafka
-    options: {{topic: {topic}, kafka.bootstrap.servers: "{brokers}"}}
+    options: {{topic: {topic}, startingOffsets: earliest, kafka.bootstrap.servers: "{brokers}"}}
     columns: {{id: BIGINT, key: BIGINT}}
 classes:
   default: {{delay: 2s, manager: none}}
@@ -89,7 +89,10 @@ def until(holds: Any, what: str) -> None:
 
 
 def flow_to(brokers: str, topic: str, tuples: int) -> Flow:
-    stream = {"rate": 5000, "tuples": tuples, "columns": "id position, key key(5)"}
+    begun = str(time.time() - 60.0)  # all of it is there
+    columns = "id position, key key(5)"
+    stream: dict[str, Any] = {"rate": 5000, "tuples": tuples, "start": begun, "columns": columns}
+    stream["startingOffsets"] = "earliest"
     return Flow.model_validate(
         {
             "streams": {"ticks": {"source": "synthetic", "options": stream}},
@@ -115,27 +118,19 @@ def test_a_batch_that_is_run_again_is_not_sent_again(
     brokers, topic, tuples = kafka_broker.bootstrap, "again", 5000
     kafka_broker.create_topic(topic)
     flow = flow_to(brokers, topic, tuples)
-    (tmp_path / "run").mkdir()
     for _ in range(2):
-        application = Application(flow, spark, Folder(root=tmp_path / "run"))
-        application.start()
-        try:
-            until(partial(_runs, application), "no batch was run")
-            until(lambda: len(committed(brokers, topic)) >= tuples, "not all rows came")
-        finally:
-            application.stop()
-        commits = sorted((tmp_path / "run/checkpoints/first/commits").glob("[0-9]*"), key=_number)
+        frame = Application(flow, spark, Folder(root=tmp_path)).result("first")
+        writer = frame.writeStream.outputMode("append").trigger(availableNow=True)
+        aimed = catalog.aimed(writer, "first", flow.queries["first"].sink)
+        query = aimed.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+        assert query.awaitTermination(round(LIMIT_S))
+        commits = sorted((tmp_path / "checkpoint" / "commits").glob("[0-9]*"), key=_number)
         commits[-1].unlink()  # as a driver leaves it that died behind the transaction
     messages = committed(brokers, topic)
     assert sorted(ids_of(messages)) == list(range(tuples))
     sent_ms = {message.timestamp()[1] for message in messages}
     arrived_ms = {_ms(json.loads(message.value())["_arrival"]) for message in messages}
     assert sent_ms == arrived_ms  # the time of the first arrival
-
-
-def _runs(application: Application) -> bool:
-    application.supervise()
-    return bool(application.delivered("first"))
 
 
 def _number(path: Path) -> int:
@@ -151,8 +146,6 @@ def _ms(text: str) -> int:
 def test_who_was_overtaken_commits_nothing_and_claims_nothing_back(
     spark: SparkSession, tmp_path: Path, kafka_broker: Any
 ) -> None:
-    from spillway.sinks import catalog
-
     brokers, topic = kafka_broker.bootstrap, "overtaken"
     kafka_broker.create_topic(topic)
     given = {"type": "kafka", "brokers": brokers, "topic": topic, "exactly_once": True}
