@@ -250,6 +250,7 @@ class Report:
     prices: Prices | None = None  # as its gates have learned them
     wait_s: float = 0.0  # how long the answer may be held back until its turn comes
     overloaded: bool = False  # its batches have shown that something has to go
+    gives_way: bool = False  # and its delay gives way, because no more data may
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -150,6 +150,7 @@ class Gate:
             prices=self.prices,
             wait_s=wait_s,
             overloaded=self._restraint.must_go,
+            gives_way=self._restraint.gives_way,
         )
 
     def reported(self) -> None:
