@@ -21,9 +21,10 @@ from spillway.hosts.cluster.control_log import AwayError, ControlLog, Latest
 from spillway.hosts.cluster.duties import Duties, Duty
 from spillway.hosts.cluster.handing import Handing
 from spillway.hosts.cluster.leases import NodeLease
+from spillway.hosts.cluster.looking_up import LookingUp
 from spillway.hosts.cluster.messages import NODE, NodeReport, NodeState
 from spillway.hosts.cluster.node_folder import Given, NodeFolder
-from spillway.hosts.cluster.node_view import as_queries, views
+from spillway.hosts.cluster.node_view import as_queries, costs, views
 from spillway.hosts.cluster.records import Record
 from spillway.hosts.spark.driver.application import Application
 from spillway.sinks.fence import Fence
@@ -53,7 +54,7 @@ class Node:
         self._failed: dict[str, str] = {}
         self._classes: ClassOrders | None = None
         self._state: NodeState = "starting"
-        self._epoch = 0
+        self._epoch, self._looking_up = 0, LookingUp()
         self._stops_since_s: float | None = None
         self._away = False
         self._stopping = threading.Event()
@@ -153,6 +154,7 @@ class Node:
             running=dict(self._busy),
             host=host,
             queries=queries,
+            costs=() if application is None else costs(application, duties.queries, time.time()),
             states={} if application is None else {n: application.states.of(n) for n in self._busy},
             failed=dict(self._failed),
             reached={} if self._handing is None else dict(self._handing.reached),
@@ -204,6 +206,7 @@ class Node:
         if self._handing is not None and self._handing.look(duties, busy):
             self._beat_now()
         self._classes.follow(self.duties)
+        self._looking_up.look(self.duties, self._application)
         self._supervise()
 
     def _can_start(self, run: str, duty: Duty) -> bool:

@@ -19,6 +19,7 @@ from spillway.cluster.scaling.usage import Terms
 from spillway.estimates.flow import answer_sql, check_answers
 from spillway.flow.derived import ARRIVAL, expanded
 from spillway.flow.flow import Flow, Query, ServiceClass
+from spillway.flow.links import all_linked, linked
 from spillway.flow.sql import streams_of
 from spillway.hosts.spark.driver.channel import ChannelServer
 from spillway.hosts.spark.driver.conditions import Conditions
@@ -70,7 +71,7 @@ class Application:
         self, flow: Flow, spark: SparkSession, folder: Folder, clock: Clock | None = None
     ) -> None:
         check_answers(flow)
-        self.flow = flow = expanded(flow, folder.root / "streams")
+        self.flow = flow = all_linked(expanded(flow, folder.root / "streams"))
         self.folder = folder
         self.batches: deque[DeliveredBatch] = deque(maxlen=BATCHES_KEPT)
         self.progress: dict[str, BatchProgress] = {}
@@ -227,7 +228,7 @@ class Application:
 
     def add(self, name: str, query: Query) -> None:
         """Start one more query while the others run."""
-        queries = {**self.flow.queries, name: query}
+        queries = {**self.flow.queries, name: linked(name, query, self.flow)}
         flow = self.flow.model_copy(update={"queries": queries})
         self._streams[name] = streams_of(name, query.text, flow)
         self._use(flow)
