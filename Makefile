@@ -3,22 +3,24 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 FAST    = not spark and not kafka and not slow
 
-.PHONY: help demo cluster-demo check test test-slow chaos chaos-cluster fuzz mutants sbom hashes coverage lint types docs clean
+.PHONY: help demo cluster-demo native check test test-slow chaos chaos-cluster fuzz mutants sbom hashes coverage lint types docs clean
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
 demo: $(VENV)/ready ## plain Spark, then through the gate: one picture, an audit of every row (4 minutes)
 	@$(BIN)/spillway demo
 
-cluster-demo: $(VENV)/ready ## three Spark nodes, a real broker: overload, a node killed, an audit (5 minutes)
+cluster-demo: $(VENV)/ready ## three Spark nodes, a real broker: a query moved and changed, overload, a node killed, an audit (6 minutes)
 	@$(BIN)/python tests/kafka/with_broker.py $(BIN)/python tests/cluster/demo.py out/cluster-demo.png
+
+native: $(VENV)/native ## the native reader of Kafka, where there is cargo (two minutes, once)
 
 check: $(VENV)/ready types ## before a commit: lint, format, types, tests without Spark and Kafka
 	@$(BIN)/ruff check src tests
 	@$(BIN)/ruff format --check src tests
 	@$(BIN)/python -m pytest -q -m "$(FAST)"
 
-test: $(VENV)/ready types ## lint, format, types, and every test that is not slow
+test: $(VENV)/ready $(VENV)/native types ## lint, format, types, and every test that is not slow
 	@$(BIN)/ruff check src tests
 	@$(BIN)/ruff format --check src tests
 	@sh scripts/test $(BIN)/python
@@ -73,5 +75,9 @@ $(VENV)/ready: requirements.txt pyproject.toml lab/pyproject.toml lab/hatch_buil
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./lab
 	@touch $@
 
+$(VENV)/native: native/Cargo.toml native/pyproject.toml $(wildcard native/src/*.rs) | $(VENV)/ready
+	@sh scripts/native $(BIN)/python
+	@touch $@
+
 clean: ## removes the virtual environment, caches and results
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis out
+	rm -rf $(VENV) native/target .mypy_cache .ruff_cache .pytest_cache .hypothesis out

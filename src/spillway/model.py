@@ -261,6 +261,21 @@ class LawChoice:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
+FOREVER = 1 << 62
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Owned:
+    """The windows whose results are this checkpoint's, of a query that moves while it runs: those
+    that start from `from_us` on and before `until_us` (event time, epoch microseconds)."""
+
+    from_us: int = 0
+    until_us: int = FOREVER
+
+
+NOTHING_YET = Owned(from_us=FOREVER)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Order:
     """What the driver tells a query: its target, its turn and its share of the machine."""
@@ -274,6 +289,9 @@ class Order:
     min_keep: float = 0.0  # of what a batch consumes; what the gate's own options say still holds
     most_keep: float = 1.0  # of what comes, for the sake of nodes behind this one
     plan_until_s: float | None = None  # the host's monotonic clock; None: for ever
+    held: bool = False  # nothing is planned, also while the driver does not answer
+    owned: Owned | None = None  # None: as the last offset says
+    owned_after: int | None = None  # only right behind this batch; None: behind any
 
 
 ADMIT_ALL = KeepFraction(fraction=1.0)

@@ -181,6 +181,13 @@ class Query(Part):
     error_tuples: int = Field(
         1000, ge=1, description="the smallest group, in offered tuples, that the budget covers"
     )
+    partitions: int | None = Field(
+        None,
+        ge=1,
+        le=100_000,
+        description="partitions of its state, fixed by its checkpoint's first batch; the session's"
+        " by default",
+    )
     gives: Literal["delay", "error"] = Field(
         "error", description="which one gives when delay target and error budget cannot both hold"
     )

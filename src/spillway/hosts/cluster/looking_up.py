@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 
 from spillway.errors import SpillwayError
 from spillway.hosts.cluster.duties import Duties
+from spillway.hosts.cluster.node_view import names_of
 from spillway.hosts.cluster.table_records import Table, TableGiven, keep_of, table_of
 from spillway.hosts.spark.driver.application import Application
 from spillway.model import parse_duration_s
@@ -37,7 +38,9 @@ class LookingUp:
         if now_s < self._due_s:
             return
         self._due_s = now_s + parse_duration_s(application.flow.control.period)
-        found = self.next(duties, _rates(application), now_s)
+        names = names_of(duties.queries)
+        kept = self.next(duties, _rates(application, names), now_s)
+        found = {run: kept[name] for run, name in names.items() if name in kept}
         application.dispatcher.change(lambda control: control.keep_at_most(found))
         if (said := self._state(now_s)) != self._said:
             self._said = said
@@ -86,10 +89,11 @@ class LookingUp:
         return f"sheds by a table of {len(self._table.scores)} rows"
 
 
-def _rates(application: Application) -> dict[str, float]:
+def _rates(application: Application, names: Mapping[str, str]) -> dict[str, float]:
     """Offered, by query."""
     found: dict[str, float] = {}
-    for name in application.classes:
-        loads = application.dispatcher.loads(name)
-        found.update({query: load.rate_per_s for query, load in loads.items()})
+    for class_name in application.classes:
+        for run, load in application.dispatcher.loads(class_name).items():
+            if run in names:
+                found[names[run]] = load.rate_per_s
     return found

@@ -7,7 +7,7 @@ node's capacity is therefore the number of batches that it runs side by side; wh
 cores, each takes longer, and what they want grows by that.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from spillway.classes.balance import FIXED_AT_MOST, QueryLoad, longest_interval_s
@@ -20,6 +20,7 @@ from spillway.cluster.views import (
     QueryView,
     Resources,
 )
+from spillway.hosts.cluster.duties import Duty
 from spillway.hosts.cluster.messages import NodeState
 from spillway.hosts.spark.driver.application import Application
 from spillway.hosts.spark.driver.progress import DeliveredBatch
@@ -55,9 +56,37 @@ def views(
     return host, tuple(look.query(query) for query in look.queries)
 
 
-def costs(application: Application, now_s: float) -> tuple[QueryCost, ...]:
+def costs(
+    application: Application, duties: Mapping[str, Duty], now_s: float
+) -> tuple[QueryCost, ...]:
     """What other nodes' tables are made from; nothing of a query whose costs are not known yet."""
-    return tuple(_Look(application, now_s).costs())
+    names = names_of(duties)
+    found = _Look(application, now_s).costs()
+    return tuple(replace(each, query=names[each.query]) for each in found if each.query in names)
+
+
+def names_of(duties: Mapping[str, Duty]) -> dict[str, str]:
+    """Run -> query; a successor is nobody's query yet."""
+    return {run: duty.name for run, duty in duties.items() if duty.follows is None}
+
+
+def as_queries(
+    host: HostView, views: tuple[QueryView, ...], duties: Mapping[str, Duty]
+) -> tuple[HostView, tuple[QueryView, ...]]:
+    """By the names of queries; a successor is nobody's query yet, only a load."""
+    names = names_of(duties)
+    found = tuple(
+        replace(view, name=names[view.name], operators=(names[view.name],))
+        for view in views
+        if view.name in names
+    )
+    operators = tuple(
+        replace(each, name=names[each.name], queries=(names[each.name],))
+        if each.name in names
+        else each
+        for each in host.operators
+    )
+    return replace(host, operators=operators), found
 
 
 def load_cores(load: QueryLoad, target: Target) -> float:

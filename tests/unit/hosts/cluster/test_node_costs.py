@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from spillway.classes.balance import FIXED_AT_MOST, QueryLoad, longest_interval_s
-from spillway.hosts.cluster.node_view import costs
+from spillway.cluster.fit.measured import QueryCost
+from spillway.hosts.cluster.duties import Duty
+from spillway.hosts.cluster.node_view import costs as costs_of
 from spillway.hosts.spark.driver.progress import DeliveredBatch
 from spillway.model import Target
 
@@ -45,6 +47,14 @@ def application(load: QueryLoad, batches: list[DeliveredBatch], streams: int = 1
         streams_of=lambda name: ("s",) * streams,
         target=lambda name: TARGET,
     )
+
+
+def duty(follows: int | None = None) -> Duty:
+    return Duty(name="q", epoch=1, generation=1, query={}, reason="", follows=follows)
+
+
+def costs(application: Any, now_s: float) -> tuple[QueryCost, ...]:
+    return costs_of(application, {"q": duty()}, now_s)
 
 
 LOAD = QueryLoad(rate_per_s=700.0, fixed_s=0.5, cost_s=0.004)
@@ -85,3 +95,7 @@ def test_nothing_is_said_before_results_were_counted() -> None:
 def test_a_query_of_several_streams_is_outside_the_model() -> None:
     [found] = costs(application(LOAD, OFTEN, streams=2), NOW_S)
     assert not found.modelled
+
+
+def test_a_successor_is_nobodys_query_yet() -> None:
+    assert costs_of(application(LOAD, OFTEN), {"q": duty(follows=1)}, NOW_S) == ()

@@ -38,6 +38,8 @@ class BatchProgress:
     sources: tuple[dict[str, Any], ...]
     state_bytes: int = 0  # of the query's state in memory
     results: int | None = None  # rows that went to the sink, where they are counted
+    newest_us: int | None = None  # event time in this batch; None: no tuple, or no event time
+    watermark_us: int | None = None  # that this batch ran under
 
     @property
     def ended_s(self) -> float:
@@ -108,7 +110,17 @@ def parse_progress(text: str) -> BatchProgress:
         sources=tuple(value["sources"]),
         state_bytes=sum(o.get("memoryUsedBytes", 0) for o in value.get("stateOperators", ())),
         results=value.get("observedMetrics", {}).get(RESULTS, {}).get(RESULTS),
+        newest_us=_event_us(value, "max"),
+        watermark_us=_event_us(value, "watermark"),
     )
+
+
+def _event_us(value: dict[str, Any], name: str) -> int | None:
+    """Spark says event times in whole milliseconds, cut off: it may have been one later."""
+    found = value.get("eventTime", {}).get(name)
+    if found is None:
+        return None
+    return round(datetime.fromisoformat(found).timestamp() * 1e3) * 1000
 
 
 @dataclass(frozen=True, kw_only=True)
