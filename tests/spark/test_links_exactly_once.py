@@ -69,7 +69,7 @@ def committed(brokers: str, topic: str, isolation: str = "read_committed") -> li
             error = message.error()
             if error is None:
                 found.append(message)
-                if message.offset() >= end - 1:
+                if (message.offset() or 0) >= end - 1:
                     return found
             elif error.code() == KafkaError._PARTITION_EOF:
                 return found

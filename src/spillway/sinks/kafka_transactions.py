@@ -236,7 +236,7 @@ def _committed_records(
             heard_s, error = time.monotonic(), message.error()
             if error is None:
                 yield message.key(), message.value()
-                if message.offset() >= end - 1:
+                if (message.offset() or 0) >= end - 1:
                     return
             elif error.code() == KafkaError._PARTITION_EOF:
                 return

@@ -88,10 +88,11 @@ class LookingUp:
         return f"sheds by a table of {len(self._table.scores)} rows"
 
 
-def _rates(application: Application) -> dict[str, float]:
+def _rates(application: Application, names: Mapping[str, str]) -> dict[str, float]:
     """Offered, by query."""
     found: dict[str, float] = {}
-    for name in application.classes:
-        loads = application.dispatcher.loads(name)
-        found.update({query: load.rate_per_s for query, load in loads.items()})
+    for class_name in application.classes:
+        for run, load in application.dispatcher.loads(class_name).items():
+            if run in names:
+                found[names[run]] = load.rate_per_s
     return found
