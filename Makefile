@@ -10,7 +10,7 @@ help: ## this list
 demo: $(VENV)/ready ## plain Spark, then through the gate: one picture, an audit of every row (4 minutes)
 	@$(BIN)/spillway demo
 
-cluster-demo: $(VENV)/ready ## three Spark nodes, a real broker: overload, a node killed, an audit (5 minutes)
+cluster-demo: $(VENV)/ready ## three Spark nodes, a real broker: a query moved and changed, overload, a node killed, an audit (6 minutes)
 	@$(BIN)/python tests/kafka/with_broker.py $(BIN)/python tests/cluster/demo.py out/cluster-demo.png
 
 native: $(VENV)/native ## the native reader of Kafka, where there is cargo (two minutes, once)

@@ -86,4 +86,5 @@ def fates_of(chain: list[Offset], partition: int, end: int) -> list[int]:
         assert (fate[stretch.start : stretch.stop] == WAITS).all(), "a tuple is in two batches"
         fate[stretch.start : stretch.stop] = DROPPED
         fate[stretch.kept_positions(offset.rule)] = KEPT
-    return np.bincount(fate, minlength=3).tolist()
+    counts: list[int] = np.bincount(fate, minlength=3).tolist()
+    return counts

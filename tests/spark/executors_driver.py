@@ -9,6 +9,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ def resized(spark: SparkSession) -> list[list[str]]:
 def scaled(spark: SparkSession, checkpoint: Path) -> dict[str, Any]:
     """A job of somebody's own, with 1.4 cores of waiting, on one core at first."""
     until(lambda: live_cores(spark.sparkContext) == 1)
-    spark.udf.register("waited", arrow_udf(_waited(), "double"))
+    spark.udf.register("waited", arrow_udf(_waited(), "double"))  # type: ignore[call-overload]
     said: list[dict[str, Any]] = []
     scaling = scale(
         spark,
@@ -116,7 +117,9 @@ def _tasks(spark: SparkSession) -> int:
 
 def _process_of(executor: str) -> psutil.Process:
     for process in psutil.Process(os.getpid()).children(recursive=True):
-        words = process.cmdline()
+        words: list[str] = []
+        with suppress(psutil.Error):  # one that has just ended
+            words = process.cmdline()
         if "--executor-id" in words and words[words.index("--executor-id") + 1] == executor:
             return process
     raise AssertionError(f"no process of executor {executor}")

@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -34,7 +35,7 @@ def shown() -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize(("page", "line"), sorted(set(shown())))
 def test_a_command_is_understood(page: str, line: str) -> None:
     words = shlex.split(line)[1:]
-    command: click.Command = typer.main.get_command(app)
+    command: Any = typer.main.get_command(app)
     context = click.Context(command, info_name="spillway")
     while isinstance(command, click.Group):
         found = command.get_command(context, words[0])

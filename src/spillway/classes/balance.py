@@ -30,6 +30,7 @@ class QueryLoad:
     least_cost_s: float = 0.0  # what c is at least, as far as is known
     at_most: float = math.inf  # batch time per second that it can use; 1: one batch at a time
     overloaded: bool = False  # by what its own batches have shown
+    gives_way: bool = False  # no more of its data may go: its delay does
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -5,6 +5,7 @@ from spillway.estimates.budget import Budget, needed_keep_fraction, parse_error
 from spillway.estimates.estimates import counts_distinct, estimated
 from spillway.estimates.whole_windows import reaches_over, with_whole_windows
 from spillway.flow.flow import Flow, Query, Stream
+from spillway.flow.links import links_of
 from spillway.flow.sql import streams_of
 from spillway.gate.shedders import catalog
 from spillway.gate.shedders.shedder import Shedder, WholeWindows
@@ -42,6 +43,13 @@ def _require_own_weights(name: str, query: Query, flow: Flow) -> None:
                 f"queries.{name}.estimate cannot be sound over the derived stream '{stream_name}':"
                 " its rows do not carry their weights; write its SQL into the query"
             )
+        for link in links_of(flow):
+            if link.stream == stream_name:
+                raise SpillwayError(
+                    f"queries.{name}.estimate cannot be sound over '{stream_name}', which query"
+                    f" '{link.writer}' writes: what was shed before that query is in no weight of"
+                    " its results; estimate in that query"
+                )
 
 
 def answer_sql(name: str, query: Query, flow: Flow) -> str:
@@ -119,6 +127,8 @@ def gate_options(flow: Flow, name: str, stream_name: str) -> dict[str, str]:
     }
     options |= {f"manager.{key}": written(value) for key, value in settings.items()}
     options |= answer_options(query, stream)
+    if service_class.max_shed is not None:
+        options.setdefault("max_shed", service_class.max_shed)  # a stream's own goes before it
     if stream.event_time is not None:
         options["heartbeat"] = stream.event_time
     return options

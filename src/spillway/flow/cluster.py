@@ -6,6 +6,8 @@ from pydantic import Field, model_validator
 
 from spillway.flow.values import Duration, Part, Scalar
 
+TABLES = ("scenarios", "paper", "none")
+
 
 class Cluster(Part):
     """Many nodes for one flow, as in docs/cluster.md."""
@@ -30,11 +32,20 @@ class Cluster(Part):
     most: int = Field(4, ge=1, le=10_000, description="nodes that may run at once")
     lease: Duration = Field("10s", description="how long a silent node keeps its queries")
     period: Duration = Field("5s", description="from one decision of the coordinator to the next")
+    handover: Duration = Field(
+        "2m",
+        description="how long the successor of a query that moves while it runs may take to catch"
+        " up, before the query is stopped here and started there instead",
+    )
     upper: float = Field(0.9, gt=0.0, description="load above which a node is relieved")
     target: float = Field(0.75, gt=0.0, description="load down to which it is relieved")
     lower: float = Field(0.5, gt=0.0, description="load below which it may be released")
     patience: int = Field(3, ge=1, description="periods of overload before anything moves")
     idle: int = Field(10, ge=1, description="periods below `lower` before a node is released")
+    tables: Literal["scenarios", "paper", "none"] = Field(
+        "scenarios",
+        description="where a flow spans nodes: by which tables nodes shed for those behind them",
+    )
     cooldown: Duration = Field("2m", description="a query that moved, a node that started stays")
 
     @model_validator(mode="after")

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from spillway.gate.ahead import Ahead, alone
 from spillway.gate.arrivals import Arrivals
 from spillway.gate.company import ALONE, Company, Led, Part, record_of
 from spillway.gate.cutting import Terms
@@ -100,7 +101,7 @@ class Gate:
     def obey(self, order: Order | None) -> None:
         """What the driver said last; None: it does not answer, or there is none."""
         self._alone = order is None and self.options.channel is not None
-        before, self._order = self._order, order or replace(self._order, may_start=True)
+        before, self._order = self._order, order or alone(self._order)
         if self._order.law != before.law:
             self._law = laws.chosen(self._order.law) or self._first_law
             self._decision, self._entry = _NO_PERIOD_YET, EntryShare()
@@ -149,6 +150,7 @@ class Gate:
             prices=self.prices,
             wait_s=wait_s,
             overloaded=self._restraint.must_go,
+            gives_way=self._restraint.gives_way,
         )
 
     def reported(self) -> None:
@@ -168,10 +170,12 @@ class Gate:
             self._meter.begin(replace(self._standing, backlog=Backlog()))
         tick(self, {self.options.class_name: self._decides()}, self)
         decision = self._restraint.overruled(self._decision, self._order)
+        ahead, entry = Ahead.of(self._order, self.options), self._entry if self._by_period else None
+        decision = ahead.bounded(decision, everything, entry)
         terms = self._terms(now_s, decision, waiting.arrivals)
         if self._alone:
             decision = replace(decision, reason=f"no control loop: {decision.reason}")
-        given = terms.cut(decision, everything, waiting.arrivals)
+        given = ahead.within(terms.cut(decision, everything, waiting.arrivals))
         self._left_behind, tuples = given.bounded, waiting.arrivals.tuples
         self.led = Led(share=given.share, reach=given.cut.reach_tuples / tuples if tuples else 1.0)
         return self._offset(previous, waiting, given.cut, self._settings, now_s)

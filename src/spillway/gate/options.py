@@ -165,11 +165,7 @@ OPTIONS: tuple[Option, ...] = (
         default=False,
         set_by="run",
     ),
-    Option(
-        "masks",
-        "text",
-        "query:ppm,... of a fused plan; adds `_queries`, bit k set where query k sees the row",
-    ),
+    Option("masks", "text", "query:ppm,... of a fused plan; adds `_queries`, bit k: k sees it"),
     Option(
         "split",
         "text",
@@ -178,6 +174,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("instances", "text", "file with a template's instances; adds `_version`", set_by="run"),
     Option("channel", "text", "socket of the control loop", set_by="run"),
     Option("leased", "flag", "plans only while the driver allows it", default=False, set_by="run"),
+    Option("follows", "text", "offset of the checkpoint that this one goes on from", set_by="run"),
 )
 
 
@@ -218,6 +215,7 @@ class GateOptions:
     joint: str | None
     channel: str | None
     leased: bool
+    follows: str | None
     class_name: str
     gate: str | None
     query: str | None

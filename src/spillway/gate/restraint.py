@@ -78,6 +78,11 @@ class Restraint:
         self._evidence.ended(batch)
         self._since_probe += 1
 
+    @property
+    def gives_way(self) -> bool:
+        """The delay, because `max_shed` is reached."""
+        return self.must_go and self.least_share > 0.0
+
     def target(self, order: Order) -> Target:
         """What is steered by: the target, as far as shedding can hold it."""
         if not self._adapts:
@@ -142,7 +147,7 @@ class Restraint:
         reason = decision.reason
         if self._reach.why_not:
             reason = f"{reason}; {self._reach.why_not}"
-        if self._account is not None and self.least_share > 0.0:
+        if self._account is not None and self.gives_way:
             reason = f"{reason}; max_shed {self._account.limit.text}: the delay gives way"
         return replace(decision, reason=reason)
 

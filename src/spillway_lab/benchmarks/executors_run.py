@@ -42,7 +42,7 @@ class Lengths:
 
     warm_s: float = 30.0
     usual_s: float = 15.0
-    high_s: float = 75.0
+    high_s: float = 90.0
     after_s: float = 40.0
 
     def phases(self, begun_s: float) -> tuple[Phase, ...]:
@@ -202,4 +202,4 @@ def _register_wait(spark: SparkSession) -> None:
         time.sleep(cost_s * len(values))
         return values
 
-    spark.udf.register("waited", arrow_udf(waited, "double"))
+    spark.udf.register("waited", arrow_udf(waited, "double"))  # type: ignore[call-overload]

@@ -197,3 +197,13 @@ def test_a_capacity_is_used_up_and_whoever_can_use_more_keeps_the_same_part(
     part = max(kept.values())
     for name, mine in kept.items():
         assert mine == pytest.approx(part) or found[name] == named[name].at_most
+
+
+def test_the_fixed_price_counts_up_to_half_of_what_a_query_can_use() -> None:
+    """Its batches have shown that something has to go; half a core of fixed price is no proof."""
+    for rate_per_s, is_within in ((200_000.0, True), (260_000.0, False)):
+        dear = QueryLoad(
+            rate_per_s=rate_per_s, fixed_s=5.0, cost_s=1e-6, at_most=0.5, overloaded=True
+        )
+        light = service_class("gold", 0.9, sheds=False, query=dear)
+        assert is_within_share(light, machine=2.0) is is_within

@@ -41,7 +41,9 @@ def test_whatever_is_asked_the_answer_is_one_that_is_described(
 ) -> None:
     served = schemathesis.openapi.from_url(f"{server.url}/openapi.json", timeout=60.0)
 
-    @settings(max_examples=20, derandomize=True, deadline=None, suppress_health_check=HealthCheck)
+    @settings(
+        max_examples=20, derandomize=True, deadline=None, suppress_health_check=[*HealthCheck]
+    )
     @given(case=served[path][method].as_strategy())
     def asked(case: Any) -> None:
         for token in (None, "of-nobody-who-is-known-here", SECRET):

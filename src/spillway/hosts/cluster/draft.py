@@ -17,6 +17,7 @@ from spillway.hosts.cluster.messages import (
     NodeOrder,
 )
 from spillway.hosts.cluster.records import Record
+from spillway.hosts.cluster.table_records import TABLE, TableGiven
 
 Body = TypeVar("Body")
 UNWRITTEN = 2**62  # the position of what nobody can have read yet
@@ -37,12 +38,23 @@ class Draft:
         return self._all(Assignment, QUERY)
 
     @property
+    def lives(self) -> set[str]:
+        """Those that hold queries."""
+        held = {given.life for given in self.queries.values()}
+        held |= {given.next.life for given in self.queries.values() if given.next is not None}
+        return held - {None}  # type: ignore[return-value]
+
+    @property
     def orders(self) -> dict[str, NodeOrder]:
         return self._all(NodeOrder, NODE)
 
     @property
     def answers(self) -> dict[str, Answer]:
         return self._all(Answer, ANSWER)
+
+    @property
+    def tables(self) -> dict[str, TableGiven]:
+        return self._all(TableGiven, TABLE)
 
     def position(self, key: str) -> int:
         return UNWRITTEN if key in self._changed else self._log.by_key[key].position

@@ -28,7 +28,8 @@ def forget_cores(jvm_pid: int) -> None:
 
 def tellers() -> tuple[Path, ...]:
     """Where it would be written down for this process: it may be one level below the JVM or two."""
-    pids, pid = [], os.getppid()
+    pids: list[int] = []
+    pid = os.getppid()
     while pid > 1 and len(pids) < _GENERATIONS:
         pids.append(pid)
         pid = _parent_of(pid)

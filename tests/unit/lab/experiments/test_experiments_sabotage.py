@@ -1,6 +1,7 @@
 """Verdicts of experiments must turn when the laws that they judge do nothing."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from test_experiments_shape import SHORT
@@ -24,19 +25,49 @@ TURNS = {
 }
 
 
+# Shortened, their verdicts say nothing yet; their figures must be the laws' own.
+FOLLOW = (
+    "ctrl-longterm",
+    "ctrl-transient",
+    "ctrl-target",
+    "dissp-cdf",
+    "pham-ideal",
+    "pham-environment",
+)
+
+
 def keep_all(law: object, measurement: Measurement) -> Decision:
     return Decision(action=KeepFraction(fraction=1.0), reason="broken: keeps everything")
 
 
+@pytest.fixture(autouse=True)
+def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool, "WORKERS", 1)
+
+
+def found(name: str) -> dict[str, Any]:
+    return EXPERIMENTS.find(name).run(Setup(seed=3), **SHORT[name]).as_json()
+
+
 def verdicts(name: str) -> Mapping[str, bool]:
-    checks = EXPERIMENTS.find(name).run(Setup(seed=3), **SHORT[name]).as_json()["checks"]
-    return {check["name"]: check["holds"] for check in checks}
+    return {check["name"]: check["holds"] for check in found(name)["checks"]}
+
+
+def break_laws(monkeypatch: pytest.MonkeyPatch) -> None:
+    for law in laws.LAWS.values():
+        monkeypatch.setattr(law, "decide", keep_all)
 
 
 @pytest.mark.parametrize("name", TURNS)
 def test_a_verdict_turns_when_no_law_sheds(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "WORKERS", 1)
     assert verdicts(name)[TURNS[name]] is True
-    for law in laws.LAWS.values():
-        monkeypatch.setattr(law, "decide", keep_all)
+    break_laws(monkeypatch)
     assert verdicts(name)[TURNS[name]] is False
+
+
+@pytest.mark.parametrize("name", FOLLOW)
+def test_figures_follow_from_the_laws(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = found(name)["results"]
+    assert found(name)["results"] == before, "from seed and laws alone"
+    break_laws(monkeypatch)
+    assert found(name)["results"] != before

@@ -7,7 +7,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +19,7 @@ from spillway.cluster.scaling.usage import Terms
 from spillway.estimates.flow import answer_sql, check_answers
 from spillway.flow.derived import ARRIVAL, expanded
 from spillway.flow.flow import Flow, Query, ServiceClass
+from spillway.flow.links import all_linked, linked
 from spillway.flow.sql import streams_of
 from spillway.hosts.spark.driver.channel import ChannelServer
 from spillway.hosts.spark.driver.conditions import Conditions
@@ -27,6 +27,7 @@ from spillway.hosts.spark.driver.control_loop import ControlLoop
 from spillway.hosts.spark.driver.dispatch import Dispatcher
 from spillway.hosts.spark.driver.executors import SparkExecutors, live_cores
 from spillway.hosts.spark.driver.gates import Gates, schema_text
+from spillway.hosts.spark.driver.own_windows import Windowed, own_results, told_apart
 from spillway.hosts.spark.driver.progress import (
     BatchProgress,
     DeliveredBatch,
@@ -39,6 +40,7 @@ from spillway.hosts.spark.driver.settings import POLICY, Changes, Settings
 from spillway.hosts.spark.driver.states import States
 from spillway.hosts.spark.driver.supervision import LossWatch
 from spillway.hosts.spark.files import Folder
+from spillway.hosts.spark.session.partitions import partitions_of_state
 from spillway.hosts.spark.worker.instances import fused_frame
 from spillway.journal.entries import Entry, Event
 from spillway.journal.files import FileJournal
@@ -69,7 +71,7 @@ class Application:
         self, flow: Flow, spark: SparkSession, folder: Folder, clock: Clock | None = None
     ) -> None:
         check_answers(flow)
-        self.flow = flow = expanded(flow, folder.root / "streams")
+        self.flow = flow = all_linked(expanded(flow, folder.root / "streams"))
         self.folder = folder
         self.batches: deque[DeliveredBatch] = deque(maxlen=BATCHES_KEPT)
         self.progress: dict[str, BatchProgress] = {}
@@ -82,12 +84,13 @@ class Application:
         self._monitor: ProgressMonitor | None = None
         self._lock, self._changing = threading.Lock(), threading.Lock()
         self.fence_of: Callable[[str], Fence | None] = lambda query: None
+        self.moves = False  # its queries may move to other applications while they run
         self._make_control()
         self.states = States(self.dispatcher.last_report, self.progress, self._counted_s)
         self.queries = Queries(
             flow.queries, self._start_query, self.states, self.event, self._clock
         )
-        losses, waiting = LossWatch(self._dead_letters()), self.states.waiting
+        losses, waiting = LossWatch(self.gates.dead_letters()), self.states.waiting
         self._conditions = Conditions(
             flow, self.dispatcher, self.target, waiting, losses, self.event
         )
@@ -225,7 +228,7 @@ class Application:
 
     def add(self, name: str, query: Query) -> None:
         """Start one more query while the others run."""
-        queries = {**self.flow.queries, name: query}
+        queries = {**self.flow.queries, name: linked(name, query, self.flow)}
         flow = self.flow.model_copy(update={"queries": queries})
         self._streams[name] = streams_of(name, query.text, flow)
         self._use(flow)
@@ -279,7 +282,8 @@ class Application:
         for stream in self._streams[name]:
             (read or self.gates.read)(name, stream).createOrReplaceTempView(stream)
         if store is None:
-            frame = self.spark.sql(answer_sql(name, query, self.flow))
+            windows = self._windows(name)
+            frame = self.spark.sql(windows.sql if windows else answer_sql(name, query, self.flow))
         else:
             frame = fused_frame(self.spark, self.templates[name].template, store)
         self.gates.schemas[name] = schema_text(frame, without=ARRIVAL)
@@ -292,24 +296,20 @@ class Application:
     def _start_query(self, name: str) -> StreamingQuery:
         query, frame = self.flow.queries[name], self.result(name)
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.class_name)
-        checkpoint = str(self.folder.checkpoint(name))
-        return sinks.start(frame, name, query, checkpoint, self.fence_of(name))
+        checkpoint = self.folder.checkpoint(name)
+        part = None if self._windows(name) is None else partial(own_results, checkpoint)
+        with partitions_of_state(self.spark, query.partitions):
+            return sinks.start(frame, name, query, str(checkpoint), self.fence_of(name), part)
+
+    def _windows(self, name: str) -> Windowed | None:
+        """None: its results are all its own, always."""
+        return told_apart(name, self.flow.queries[name], self.flow) if self.moves else None
 
     def _open_instances(self, name: str) -> InstanceStore | None:
         if name not in self.templates:
             return None
         given = self.templates[name]
         return open_store(self.folder.instances(name), given.template, given.rows)
-
-    def _dead_letters(self) -> dict[str, Path]:
-        """Under which root each gate's dead letters are."""
-        roots = {}
-        for query, streams in self._streams.items():
-            for stream in streams:
-                given = self.flow.streams[stream].options.get("dead_letter")
-                root = Path(str(given)) if given else self.folder.dead_letters(query, stream)
-                roots[f"{query}/{stream}"] = root
-        return roots
 
     def _on_progress(self, progress: BatchProgress) -> None:
         if progress.query not in self.flow.queries:

@@ -153,9 +153,9 @@ class Backfill:
         if stream.columns is not None:
             given["schema"] = ", ".join(f"`{c}` {t}" for c, t in stream.columns.items())
         options = catalog.without_consequences({**given, **consumed.pinned})
-        schema = spark_schema(options, gate)
-        if isinstance(schema, str):
-            schema = StructType.fromDDL(schema)
+        given_schema = spark_schema(options, gate)
+        schema = StructType.fromDDL(given_schema) if isinstance(given_schema, str) else given_schema
+        assert isinstance(schema, StructType)
         return schema, options
 
 

@@ -1,6 +1,7 @@
 """The gates in front of a flow's queries, as Spark reads them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -31,6 +32,7 @@ class Gates:
         self._flow, self._spark, self._folder = flow, spark, folder
         self._streams, self._channel = streams, channel
         self.leased = False  # the queries may be taken over by others
+        self.follows: Callable[[str, str], str | None] = lambda query, stream: None
         self.schemas: dict[str, str] = {}  # of what the queries write into folders, by query
 
     def use(self, flow: Flow) -> None:
@@ -63,6 +65,8 @@ class Gates:
         }
         if self.leased:
             options["leased"] = "true"
+        if (followed := self.follows(name, stream_name)) is not None:
+            options["follows"] = followed
         if query.template is not None:
             options["instances"] = str(self._folder.instances(name))
         if len(self._streams[name]) > 1:
@@ -70,6 +74,16 @@ class Gates:
         if "record" in options:
             options["record"] += f".{name}"  # queries over one stream have each their own
         return options
+
+    def dead_letters(self) -> dict[str, Path]:
+        """Under which root each gate's dead letters are."""
+        roots = {}
+        for query, streams in self._streams.items():
+            for stream in streams:
+                given = self._flow.streams[stream].options.get("dead_letter")
+                root = Path(str(given)) if given else self._folder.dead_letters(query, stream)
+                roots[f"{query}/{stream}"] = root
+        return roots
 
     def tasks_of_a_batch(self) -> int:
         """On the cores that there are now."""

@@ -14,6 +14,7 @@ from dataclasses import replace
 from spillway.clock import Clock
 from spillway.coding import from_json, to_json
 from spillway.errors import SpillwayError
+from spillway.gate.offsets import Offset
 from spillway.gate.options import GateOptions
 from spillway.model import Order, Report, Target
 
@@ -41,7 +42,15 @@ class Leased:
         order = self._ask(report)
         if order is not None and order.plan_until_s is not None:
             self._order = order
-        return order if self.holds else replace(self._order, may_start=False)
+        goes_on = self.holds and not (order is None and self._order.held)
+        return order if goes_on else replace(self._order, may_start=False)
+
+    def owned(self, planned: Offset, previous: Offset) -> Offset:
+        """With the windows that are its own from this batch on, as the driver said last."""
+        told = self._order
+        if told.owned is None or told.owned_after not in (None, previous.seq):
+            return planned
+        return replace(planned, owned=told.owned)
 
     def led(self, until_s: float | None) -> None:
         """Another gate of the query asks for all of them."""

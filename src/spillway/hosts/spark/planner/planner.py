@@ -109,7 +109,7 @@ class Planner:
         self._busy_s = self._elapsed()
         if self._instances is not None:
             planned = replace(planned, instances=self._instances.version())
-        end = encode(planned)
+        end = encode(planned if self._lease is None else self._lease.owned(planned, previous))
         self._running = self._runs(end)
         return end
 

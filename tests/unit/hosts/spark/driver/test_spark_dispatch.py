@@ -19,6 +19,7 @@ from spillway.model import (
     Ended,
     Measurement,
     Order,
+    Owned,
     Prices,
     Report,
     Target,
@@ -383,3 +384,26 @@ def test_every_order_says_how_long_it_holds() -> None:
     assert desk.answer(report("gold1", pending=0)).plan_until_s is None
     desk.plan_until_s = 17.0
     assert desk.answer(report("gold1", pending=0)).plan_until_s == 17.0
+
+
+def test_a_held_query_gets_no_turn_until_it_is_let_go_and_hears_what_is_its_own() -> None:
+    control = dispatcher()
+    control.hold("gold1")
+    order = control.answer(report("gold1"))
+    assert (order.may_start, order.held, order.owned) == (False, True, None)
+    assert not control.answer(report("gold1", pending=0)).may_start  # nor a heartbeat
+    control.own("gold1", Owned(until_us=77), after=3)
+    waiting = threading.Timer(0.05, lambda: control.let_go("gold1"))
+    waiting.start()
+    order = control.answer(report("gold1", wait_s=60.0))
+    assert (order.may_start, order.held) == (True, False)
+    assert (order.owned, order.owned_after) == (Owned(until_us=77), 3)
+
+
+def test_a_query_that_has_left_is_held_no_more() -> None:
+    control = dispatcher()
+    control.hold("gold1")
+    control.own("gold1", Owned(until_us=77))
+    control.left("gold1")
+    order = control.answer(report("gold1"))
+    assert (order.may_start, order.held, order.owned) == (True, False, None)
