@@ -29,7 +29,7 @@ from spillway.gate.options import GateOptions
 from spillway.gate.shedders.expressions import columns_of, evaluate
 from spillway.hosts.spark.driver.channel import ChannelServer
 from spillway.hosts.spark.driver.dispatch import Dispatcher
-from spillway.hosts.spark.planner.stream import positions_named
+from spillway.hosts.spark.planner.starts import positions_named
 from spillway.journal.summary import read_hours
 from spillway.logs import catalog
 from spillway.logs.dead_letters import dead_letter_totals
@@ -100,7 +100,7 @@ def _words(rng: random.Random, folder: Path) -> Case:
             (spark_type, seeds.TYPES),
             (Target.parse, seeds.DURATIONS),
             (parse_duration_s, seeds.DURATIONS),
-            (lambda text: positions_named(text, None), ('{"t": {"0": 42, "1": -1}}', "latest")),
+            (lambda text: positions_named(text), ('{"t": {"0": 42, "1": -1}}', "latest")),
         )
     )
     text = text_of(rng, given)

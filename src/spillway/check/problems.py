@@ -15,8 +15,8 @@ from spillway.flow.derived import expanded
 from spillway.flow.flow import Flow, Query, Stream
 from spillway.flow.sql import streams_of
 from spillway.gate.options import GateOptions
-from spillway.hosts.spark.planner.stream import positions_named
-from spillway.logs.stream_options import require_valid
+from spillway.hosts.spark.planner.starts import positions_named
+from spillway.logs.stream_options import named_topics, require_valid
 from spillway.sinks import catalog as sinks
 from spillway.templates.instances import template_of
 
@@ -94,7 +94,7 @@ _SAID_ELSEWHERE: Mapping[str, str] = {
     "schema": "streams.NAME.columns",
     **{name: f"streams.NAME.{name}" for name in ("shedder", "key", "utility", "window", "epoch")},
 }
-_RUN_SETS = ("checkpoint", "ledger", "joint", "class", "gate", "trigger")
+_RUN_SETS = ("arrival", "checkpoint", "ledger", "joint", "class", "gate", "query", "trigger")
 
 
 def _stream_problems(flow: Flow) -> Iterator[Problem]:
@@ -168,7 +168,8 @@ def _gate_problems(flow: Flow) -> Iterator[Problem]:
 
             def ask(given: Mapping[str, str] = options) -> None:
                 gate = GateOptions.parse({**given, "checkpoint": "checkpoint"})
-                positions_named(gate.starting_offsets, given.get("topic"))
+                if (topics := named_topics(given)) is not None:
+                    positions_named(gate.starting_offsets, topics)
 
             for problem in _asked(ask):
                 yield located(stream_name, stream, problem)

@@ -10,7 +10,7 @@ import typer
 from spillway.cli.screen import errors
 from spillway.errors import SpillwayError
 from spillway.hosts.spark.files import logged_batches
-from spillway.hosts.spark.planner.stream import starting_offsets
+from spillway.hosts.spark.planner.starts import starting_offsets
 
 
 def offsets(

@@ -13,7 +13,7 @@ from typing import Protocol
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spillway.classes.control import ClassControl, ClassTerms
+from spillway.classes.control import ClassControl
 from spillway.classes.turns import batches_in_flight
 from spillway.clock import Clock, WallClock
 from spillway.estimates.flow import answer_sql, check_answers
@@ -39,7 +39,7 @@ from spillway.hosts.spark.files import Folder
 from spillway.hosts.spark.worker.instances import fused_frame
 from spillway.journal.entries import Entry, Event
 from spillway.journal.files import FileJournal
-from spillway.model import Decided, Target
+from spillway.model import Decided, Order, Report, Target
 from spillway.private import write_private
 from spillway.sinks import catalog as sinks
 from spillway.sinks.fence import Fence
@@ -104,12 +104,15 @@ class Application:
         )
         self.dispatcher = Dispatcher(control, self._clock, self._record)
         self._channel = ChannelServer(
-            self.dispatcher.answer,
+            self.answer,
             self.dispatcher.leave,
             lambda key, to: self.change(key, to, by="spillway set"),
         )
         path = str(self._channel.path)
         self.gates = Gates(self.flow, self.spark, self.folder, self._streams, path)
+
+    def answer(self, report: Report) -> Order:
+        return self.dispatcher.answer(report)
 
     def _record(self, decided: Decided) -> None:
         self.states.reasons[decided.measurement.query] = decided.decision.reason
@@ -149,7 +152,8 @@ class Application:
         with self._changing:
             changed = self.settings.change(changes, by, self._clock.now_s())
             for name in {one.key.partition(".")[0] for one in changed} & set(self.classes):
-                self.dispatcher.change(partial(_put, name=name, terms=self.settings.terms(name)))
+                terms = self.settings.terms(name)
+                self.dispatcher.change(partial(ClassControl.change, name=name, terms=terms))
             if any(one.key == POLICY for one in changed):
                 self.dispatcher.change(lambda control: control.use(self.settings.policy))
         for one in changed:
@@ -234,7 +238,7 @@ class Application:
 
     def delivered(self, name: str) -> list[DeliveredBatch]:
         """A query's batches so far."""
-        return [batch for batch in self.seen()[1] if batch.gate.startswith(f"{name}/")]
+        return [batch for batch in self.seen()[1] if batch.gate.partition("/")[0] == name]
 
     def _counted_s(self, name: str) -> float | None:
         return max((batch.ended_s for batch in self.delivered(name)), default=None)
@@ -294,7 +298,3 @@ class Application:
         """The last batch of every query, and all batches, at one moment."""
         with self._lock:
             return list(self.progress.values()), list(self.batches)
-
-
-def _put(control: ClassControl, name: str, terms: ClassTerms) -> None:
-    control.change(name, terms)
