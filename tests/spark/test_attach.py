@@ -17,7 +17,10 @@ from spillway.model import Decided
 
 pytestmark = pytest.mark.spark
 
-CLASSES = {"gold": {"priority": 6, "delay": "p99 2s"}, "bronze": {"delay": "5 seconds"}}
+CLASSES: dict[str, dict[str, Any]] = {
+    "gold": {"priority": 6, "delay": "p99 2s"},
+    "bronze": {"delay": "5 seconds"},
+}
 
 
 @pytest.fixture

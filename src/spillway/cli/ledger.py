@@ -12,6 +12,8 @@ import numpy.typing as npt
 import typer
 
 from spillway.check.flow_file import load_flow
+from spillway.cli.periods import as_json as periods_as_json
+from spillway.cli.periods import periods, table_of
 from spillway.cli.recount import NOT_LOOKED, Recount, recount
 from spillway.cli.screen import console, errors, print_json, print_table
 from spillway.errors import SpillwayError, printable
@@ -51,12 +53,19 @@ def ledger(
         Path | None,
         typer.Option(help="the flow file: where a shedder looked at the data, so does the audit"),
     ] = None,
+    by: Annotated[
+        str | None, typer.Option(help="hour or day: what was, or would have been, shed in each")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON only")] = False,
 ) -> None:
     """Check that offered = admitted + shed + pending, per batch and in total; exit 1 if not."""
     if positions is not None:
         batches = [(o, _shed(o, flow)) for o in _batch(path, checkpoint, positions)]
         _print_positions(batches, as_json)
+        return
+    if by is not None:
+        seen = periods(offsets_of(path, checkpoint), by)
+        print_json(periods_as_json(seen)) if as_json else print_table(table_of(seen, by))
         return
     found = _looked_at(path, checkpoint, flow)
     if not found:

@@ -76,7 +76,7 @@ class Attachment(Application):
         self.detach()
 
     def _join(self, report: Report) -> None:
-        given = Query.model_construct(**{"class_name": report.class_name, "sql": ""})
+        given = Query.model_construct(class_name=report.class_name, sql="")
         with self._coming:
             self._streams[report.query] = ()
             queries = {**self.flow.queries, report.query: given}
