@@ -101,8 +101,10 @@ class Flow:
         self._classes[name] = _checked(parts.ServiceClass, f"classes.{name}", options)
 
     def query(self, name: str, *, class_: str = "default", **options: Any) -> None:
-        """A query or a template; the options are those of `queries:` in a flow file."""
-        given = {"class": class_, **options}
+        """A query or a template; the options are those of `queries:` in a flow file, and `frame`: a
+        function that makes a DataFrame of those of the streams that its arguments name."""
+        frame = {"python": options.pop("frame")} if "frame" in options else {}
+        given = {"class": class_, **options, **frame}
         self._queries[name] = _checked(parts.Query, f"queries.{name}", given)
 
     def settings(self, **options: Any) -> None:

@@ -13,7 +13,7 @@ from spillway.errors import SpillwayError, unknown_name
 from spillway.estimates.flow import check_answers, gate_options
 from spillway.flow.derived import expanded
 from spillway.flow.flow import Flow, Query, Stream
-from spillway.flow.sql import streams_of
+from spillway.flow.sql import read_by
 from spillway.gate.options import GateOptions
 from spillway.hosts.spark.planner.starts import positions_named
 from spillway.logs.stream_options import named_topics, require_valid
@@ -139,8 +139,8 @@ def located(name: str, stream: Stream, problem: Problem) -> Problem:
 
 def _query_problems(flow: Flow) -> Iterator[Problem]:
     for name, query in flow.queries.items():
-        key = "sql" if query.template is None else "template"
-        found = list(_asked(lambda n=name, q=query: streams_of(n, q.text, flow)))  # type: ignore[misc]
+        key = next(k for k in ("sql", "template", "python") if getattr(query, k) is not None)
+        found = list(_asked(lambda n=name, q=query: read_by(n, q, flow)))  # type: ignore[misc]
         for problem in found:
             said = problem.text.replace(f"queries.{name}.sql", f"queries.{name}.{key}")
             yield Problem(place=("queries", name, key), text=said, line=problem.line)
@@ -159,12 +159,12 @@ def _sink_problems(name: str, query: Query) -> Iterator[Problem]:
 def _gate_problems(flow: Flow) -> Iterator[Problem]:
     """Options that exclude or need each other, as the gate of each query reads them."""
     for name, query in flow.queries.items():
-        for stream_name in streams_of(name, query.text, flow):
+        for stream_name in read_by(name, query, flow):
             stream = flow.streams[stream_name]
             if stream.source is None:
                 continue
             options = gate_options(flow, name, stream_name)
-            options |= {"joint": name} if len(streams_of(name, query.text, flow)) > 1 else {}
+            options |= {"joint": name} if len(read_by(name, query, flow)) > 1 else {}
 
             def ask(given: Mapping[str, str] = options) -> None:
                 gate = GateOptions.parse({**given, "checkpoint": "checkpoint"})

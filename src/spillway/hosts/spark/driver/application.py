@@ -7,7 +7,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
@@ -19,7 +18,8 @@ from spillway.clock import Clock, WallClock
 from spillway.estimates.flow import answer_sql, check_answers
 from spillway.flow.derived import ARRIVAL, expanded
 from spillway.flow.flow import Flow, Query, ServiceClass
-from spillway.flow.sql import streams_of
+from spillway.flow.frames import function_of
+from spillway.flow.sql import read_by
 from spillway.hosts.spark.driver.channel import ChannelServer
 from spillway.hosts.spark.driver.conditions import Conditions
 from spillway.hosts.spark.driver.control_loop import ControlLoop
@@ -74,7 +74,7 @@ class Application:
         self.listeners: list[Listener] = []
         self.spark = spark
         self._clock = clock or WallClock()
-        self._streams = {n: streams_of(n, q.text, flow) for n, q in flow.queries.items()}
+        self._streams = {n: read_by(n, q, flow) for n, q in flow.queries.items()}
         self.templates = {n: template_of(n, q) for n, q in flow.queries.items() if q.template}
         self._monitor: ProgressMonitor | None = None
         self._lock, self._changing = threading.Lock(), threading.Lock()
@@ -84,7 +84,7 @@ class Application:
         self.queries = Queries(
             flow.queries, self._start_query, self.states, self.event, self._clock
         )
-        losses, waiting = LossWatch(self._dead_letters()), self.states.waiting
+        losses, waiting = LossWatch(self.gates.dead_letters()), self.states.waiting
         self._conditions = Conditions(
             flow, self.dispatcher, self.target, waiting, losses, self.event
         )
@@ -198,7 +198,7 @@ class Application:
         """Start one more query while the others run."""
         queries = {**self.flow.queries, name: query}
         flow = self.flow.model_copy(update={"queries": queries})
-        self._streams[name] = streams_of(name, query.text, flow)
+        self._streams[name] = read_by(name, query, flow)
         self._use(flow)
         try:
             self.queries.add(name)
@@ -247,9 +247,12 @@ class Application:
         """What a query computes from what `read` gives for its streams, by default its gates."""
         query = self.flow.queries[name]
         store = self._open_instances(name)
-        for stream in self._streams[name]:
-            (read or self.gates.read)(name, stream).createOrReplaceTempView(stream)
-        if store is None:
+        frames = {s: (read or self.gates.read)(name, s) for s in self._streams[name]}
+        for stream, rows in frames.items():
+            rows.createOrReplaceTempView(stream)
+        if query.python is not None:
+            frame = function_of(name, query.python)(**frames)
+        elif store is None:
             frame = self.spark.sql(answer_sql(name, query, self.flow))
         else:
             frame = fused_frame(self.spark, self.templates[name].template, store)
@@ -271,16 +274,6 @@ class Application:
             return None
         given = self.templates[name]
         return open_store(self.folder.instances(name), given.template, given.rows)
-
-    def _dead_letters(self) -> dict[str, Path]:
-        """Under which root each gate's dead letters are."""
-        roots = {}
-        for query, streams in self._streams.items():
-            for stream in streams:
-                given = self.flow.streams[stream].options.get("dead_letter")
-                root = Path(str(given)) if given else self.folder.dead_letters(query, stream)
-                roots[f"{query}/{stream}"] = root
-        return roots
 
     def _on_progress(self, progress: BatchProgress) -> None:
         if progress.query not in self.flow.queries:

@@ -1,6 +1,7 @@
 """The gates in front of a flow's queries, as Spark reads them."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -71,6 +72,16 @@ class Gates:
             options["record"] += f".{name}"  # queries over one stream have each their own
         options.setdefault("parallelism", str(self.tasks_of_a_batch()))
         return options
+
+    def dead_letters(self) -> dict[str, Path]:
+        """Under which root each gate's dead letters are."""
+        roots = {}
+        for query, streams in self._streams.items():
+            for stream in streams:
+                given = self._flow.streams[stream].options.get("dead_letter")
+                root = Path(str(given)) if given else self._folder.dead_letters(query, stream)
+                roots[f"{query}/{stream}"] = root
+        return roots
 
     def tasks_of_a_batch(self) -> int:
         """On the cores that there are now."""
