@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from spillway.errors import SpillwayError
-from spillway.gate.checkpoints import default_ledger, local_path
+from spillway.gate.checkpoints import default_ledger, place_of, require_local
 from spillway.gate.masks import QueryShare, parse_shares
 from spillway.gate.rules import POLICIES, Policy
 from spillway.gate.shed_limit import ShedLimit
@@ -16,6 +16,7 @@ from spillway.gate.split import Split
 from spillway.load import laws
 from spillway.model import Target
 from spillway.options import Option, lowered, read
+from spillway.uris import is_remote
 
 NEVER_UNREAD = 1e-6  # a min_keep with which no range is skipped unread
 
@@ -115,13 +116,13 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "ledger",
         "text",
-        "file of finished batches",
-        without="`spillway/ledger.jsonl` in `checkpoint`, else none",
+        "file of finished batches, or a folder of segments as URI (s3a:, gs:, abfs:, hdfs:)",
+        without="`spillway/ledger.jsonl` in `checkpoint`, as URI `spillway/ledger`; else none",
     ),
     Option(
         "checkpoint",
         "text",
-        "the query's checkpointLocation, when it is on a local disk; a source is not told it",
+        "the query's checkpointLocation, a path or a URI; a source is not told it",
     ),
     Option("trigger", "duration", "interval of a processing-time trigger; needs `checkpoint`"),
     Option(
@@ -239,7 +240,8 @@ class GateOptions:
         masks = parse_shares(given["masks"] or "")
         split = Split.parse(given["split"]) if given["split"] else None
         selection = catalog.asked_shedder(lowered(options), given["heartbeat"])
-        checkpoint = local_path(given["checkpoint"])
+        checkpoint = place_of(given["checkpoint"])
+        require_local("record", given["record"])
         _refuse_together(given, checkpoint, selection)
         whole_windows = selection is not None and selection.whole_windows is not None
         needs_all = given["weight"] or whole_windows  # a tuple without a chance has no weight
@@ -260,7 +262,7 @@ class GateOptions:
             "poll_s": given["poll"],
             "starting_offsets": given["startingOffsets"],
             "fail_on_data_loss": given["failOnDataLoss"],
-            "ledger": given["ledger"] or default_ledger(checkpoint),
+            "ledger": place_of(given["ledger"]) or default_ledger(checkpoint),
             "checkpoint": checkpoint,
             "trigger_s": given["trigger"],
             "class_name": given["class"],
@@ -275,7 +277,7 @@ def _refuse_together(
 ) -> None:
     """Raise for options that exclude or need each other."""
     masked, fresh = given["masks"] or given["split"], given["policy"] == "fresh"
-    if given["trigger"] is not None and (checkpoint is None or "://" in checkpoint):
+    if given["trigger"] is not None and (checkpoint is None or is_remote(checkpoint)):
         raise SpillwayError(
             "option 'trigger' needs option 'checkpoint' with a folder on the driver's disk:"
             " with an interval the gate reads the end of a batch from Spark's commit log"

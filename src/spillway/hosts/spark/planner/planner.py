@@ -14,7 +14,7 @@ from spillway.gate.company import ALONE, NOTHING, Company
 from spillway.gate.offsets import Offset, decode, encode, is_sentinel
 from spillway.gate.options import GateOptions
 from spillway.gate.planning import Waiting, beats, heartbeat
-from spillway.hosts.spark.files import Archive
+from spillway.hosts.spark.archives import archive_of
 from spillway.hosts.spark.planner.around import (
     Around,
     Running,
@@ -65,7 +65,7 @@ class Planner:
             self._joint = Joint(gate.joint, self._options)
         self.parallelism = gate.parallelism  # tasks of a batch
         self._triggers = TriggerWatch()
-        self._archive = Archive(Path(gate.ledger) if gate.ledger else None)
+        self._archive = archive_of(gate.ledger, gate.checkpoint)
         self._instances = InstanceStore(Path(gate.instances)) if gate.instances else None
         self._stream: Stream | None = None
         self._shedding: Shedding | None = None
