@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from s3 import BUCKET, Storage
 from typer.testing import CliRunner
 
+from s3 import BUCKET, Storage
 from spillway import storage as storage_module
 from spillway.cli.app import app
 from spillway.errors import SpillwayError
