@@ -54,7 +54,7 @@ def test_a_full_disk_and_a_clock_that_was_never_set_are_told(
 ) -> None:
     monkeypatch.setattr(doctor, "LEAST_FREE_BYTES", 1 << 62)
     assert "make room" in found("disk", tmp_path).fix
-    monkeypatch.setattr(doctor.time, "time", lambda: 0.0)
+    monkeypatch.setattr("spillway.check.doctor.time.time", lambda: 0.0)
     assert "NTP" in found("clock", tmp_path).fix
 
 

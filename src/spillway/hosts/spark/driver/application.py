@@ -250,6 +250,7 @@ class Application:
         frames = {s: (read or self.gates.read)(name, s) for s in self._streams[name]}
         for stream, rows in frames.items():
             rows.createOrReplaceTempView(stream)
+        frame: DataFrame
         if query.python is not None:
             frame = function_of(name, query.python)(**frames)
         elif store is None:
