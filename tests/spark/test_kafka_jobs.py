@@ -136,7 +136,7 @@ def run(job: Job, reader: Any, folder: Path) -> Result:
 def topics(kafka_broker: Any) -> Any:
     producer = Producer({"bootstrap.servers": kafka_broker.bootstrap, "log_level": 0})
     for topic, records in (("orders", 400), ("returns", 60)):
-        kafka_broker.create_topic(topic, partitions=2)
+        kafka_broker.create_topic(topic, partitions=2, config={"retention.ms": "-1"})
         for n in range(records):
             order = {"id": n // 2 * 2, "city": f"city {n % 3}", "price": float(n % 100)}
             producer.produce(
