@@ -102,12 +102,24 @@ def bursts(since_s: float, until_s: float, low: float, high: float, for_s: float
     return found
 
 
+CATCHING_UP = BatchCost(fixed_s=0.25, kept_s=1e-3, noise=0.05)  # about 812 a second in 2 s
+BEHIND: Pieces = [(0.0, 60.0, 300.0), (60.0, 61.0, 60_000.0)]
+
+
 @pytest.mark.parametrize("high", [700.0, 800.0, 950.0])
 def test_a_burst_within_a_catch_up_does_not_end_it(high: float) -> None:
-    cost = BatchCost(fixed_s=0.25, kept_s=1e-3, noise=0.05)  # about 1,000 a second
-    behind: Pieces = [(0.0, 60.0, 300.0), (60.0, 61.0, 60_000.0)]
-    host = ran(behind + bursts(61.0, 301.0, 300.0, high, 3.0), cost)
-    assert host.lanes["q"].at.totals.shed == 0
+    host = ran(BEHIND + bursts(61.0, 161.0, 300.0, high, 3.0), CATCHING_UP)
+    lane = host.lanes["q"]
+    assert "catching up" in lane.finished[-1].batch.rule.reason
+    assert lane.at.totals.shed == 0
+
+
+@pytest.mark.parametrize("high", [700.0, 800.0])
+def test_bursts_that_fit_are_kept_during_a_catch_up_and_after_it(high: float) -> None:
+    host = ran(BEHIND + bursts(61.0, 301.0, 300.0, high, 3.0), CATCHING_UP)
+    lane = host.lanes["q"]
+    assert "catching up" not in lane.finished[-1].batch.rule.reason
+    assert lane.at.totals.shed == 0
 
 
 def test_lumps_that_are_worked_off_before_the_next_are_kept() -> None:

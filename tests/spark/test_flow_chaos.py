@@ -52,7 +52,7 @@ def test_a_stopped_controller_and_a_full_disk_do_not_stop_the_query(tmp_path: Pa
         return lambda: len(batches()) >= goal
 
     try:
-        wait_until(more(10), 90.0)
+        wait_until(more(10))
         os.kill(flow.pid, signal.SIGSTOP)
         stopped_s = time.time()
         time.sleep(STOPPED_S)

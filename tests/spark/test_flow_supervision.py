@@ -59,12 +59,12 @@ def test_a_query_whose_planner_was_killed_goes_on_by_itself(
 ) -> None:
     what = flow({"ticks": ticks(200_000)}, "SELECT key, value FROM ticks WHERE value > 0.5")
     with running(spark, what, tmp_path) as application:
-        supervise_until(application, lambda: len(application.batches) >= 5, 60.0)
+        supervise_until(application, lambda: len(application.batches) >= 5, 180.0)
         [planner] = processes(PLANNER)
         planner.kill()
-        supervise_until(application, lambda: application.restarts("q") == 1, 60.0)
+        supervise_until(application, lambda: application.restarts("q") == 1, 180.0)
         seen = len(application.batches)
-        supervise_until(application, lambda: len(application.batches) >= seen + 5, 60.0)
+        supervise_until(application, lambda: len(application.batches) >= seen + 5, 180.0)
         folder = application.folder
     [audit] = audits(folder.ledger("q", "ticks"), folder.checkpoint("q"))
     assert audit.exact
@@ -85,7 +85,7 @@ def test_a_query_that_cannot_start_is_refused_with_its_reason(
         pytest.raises(SpillwayError, match="nothing"),
         running(spark, what, tmp_path) as application,
     ):
-        supervise_until(application, lambda: False, 30.0)
+        supervise_until(application, lambda: False, 120.0)
 
 
 def test_both_streams_of_a_join_take_part_in_every_batch(
@@ -101,7 +101,7 @@ def test_both_streams_of_a_join_take_part_in_every_batch(
         queries=("q", "r"),
     )
     with running(spark, what, tmp_path) as application:
-        supervise_until(application, lambda: len(application.batches) >= 44, 120.0)
+        supervise_until(application, lambda: len(application.batches) >= 44, 300.0)
         folder = application.folder
     for query, stream in product(("q", "r"), ("left_side", "right_side")):
         [audit] = audits(folder.ledger(query, stream), None)

@@ -93,7 +93,7 @@ def test_the_ledger_agrees_with_sparks_log_where_that_still_exists(
     spark: SparkSession, place: Place
 ) -> None:
     query = to_files(gate(spark, place, rate="100000", delay="150ms", partitions="2"), place)
-    wait_until(lambda: batches_done(query) >= 230, 120.0)
+    wait_until(lambda: batches_done(query) >= 230, 240.0)
     query.stop()
     logged = logged_batches(place.checkpoint)
     assert logged[0].batch_id > 0, "Spark has purged"

@@ -36,7 +36,7 @@ def test_the_last_window_of_a_stream_that_went_quiet_comes_out(
         row = spark.sql("SELECT sum(tuples) AS total FROM quiet").first()
         return 0 if row is None or row.total is None else int(row.total)
 
-    wait_until(lambda: counted() == 3000, timeout_s=40.0)
+    wait_until(lambda: counted() == 3000)
     query.stop()
     assert counted() == 3000  # and no heartbeat was counted as a tuple
 
@@ -63,7 +63,7 @@ def test_a_silent_side_holds_up_no_join(spark: SparkSession, tmp_path: Path) -> 
     def rows() -> int:
         return spark.sql("SELECT * FROM joined").count()
 
-    wait_until(lambda: rows() > 500, timeout_s=60.0)  # only a moving watermark lets them out
+    wait_until(lambda: rows() > 500)  # only a moving watermark lets them out
     state = query.lastProgress["stateOperators"][0]["numRowsTotal"]
     query.stop()
     assert state < 10_000

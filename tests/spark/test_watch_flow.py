@@ -21,7 +21,7 @@ from spillway.journal.files import read_journal
 from spillway.watch.serving import opened_door, served
 from spillway.watch.tokens import load_tokens
 
-LONGEST_S = 90.0
+LONGEST_S = 240.0
 FLOW = Flow.model_validate(
     {
         "streams": {
@@ -66,7 +66,10 @@ def watching(spark: SparkSession, tmp_path: Path) -> Iterator[Watching]:
     door = opened_door(folder.root, "127.0.0.1:0", None)
     assert door is not None
     application = Application(FLOW, spark, folder)
-    with served(application, "shop", door) as url, httpx.Client(base_url=url) as client:
+    with (
+        served(application, "shop", door) as url,
+        httpx.Client(base_url=url, timeout=60.0) as client,
+    ):
         application.start()
         try:
             yield Watching(client=client, folder=folder)
