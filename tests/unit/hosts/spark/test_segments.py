@@ -1,4 +1,5 @@
-"""Ledgers and checkpoints on storage that does not append, over a real S3 interface."""
+"""Ledgers and checkpoints on storage that does not append: pyarrow's file system on a disk, and an
+S3 interface over HTTP where moto is installed (`pip install 'moto[s3]' flask flask-cors`)."""
 
 import json
 import time
@@ -6,11 +7,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 from typer.testing import CliRunner
 
-from s3 import BUCKET, Storage
 from spillway import storage as storage_module
 from spillway.cli.app import app
 from spillway.errors import SpillwayError
@@ -23,20 +25,42 @@ from spillway.hosts.spark.files import audits, logged_batches, read_ledger
 from spillway.hosts.spark.segments import SegmentArchive, segments_of
 from spillway.storage import Remote, place_at
 
+BUCKET = "state"
 LEDGER = f"s3a://{BUCKET}/jobs/orders/ledger"
 STORED = Path(__file__).parents[3] / "spark" / "stored"
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Storage]:
+def server() -> Iterator[Any]:
+    pytest.importorskip("moto.moto_server")
+    from s3 import Storage
+
     server = Storage()
     server.make_bucket()
     yield server
     server.stop()
 
 
+class Disk(SubTreeFileSystem):  # type: ignore[misc]
+    """As an object store: no folder has to be made before a file in it."""
+
+    def open_output_stream(self, path: str, *more: Any, **options: Any) -> Any:
+        self.create_dir(path.rpartition("/")[0], recursive=True)
+        return super().open_output_stream(path, *more, **options)
+
+
+@pytest.fixture(params=["disk", "s3"])
+def stored(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where URIs lead to."""
+    if request.param == "disk":
+        disk = Disk(str(tmp_path), LocalFileSystem())
+        monkeypatch.setattr(storage_module, "_s3", lambda: disk)
+    else:
+        request.getfixturevalue("s3")
+
+
 @pytest.fixture
-def s3(server: Storage, monkeypatch: pytest.MonkeyPatch) -> Iterator[Storage]:
+def s3(server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     for name, value in server.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(storage_module, "_ATTEMPTS", 1)
@@ -51,7 +75,7 @@ def s3(server: Storage, monkeypatch: pytest.MonkeyPatch) -> Iterator[Storage]:
 @pytest.fixture
 def ledger(request: pytest.FixtureRequest) -> Remote:
     """One of its own for each test."""
-    place = place_at(f"{LEDGER}-{request.node.name}")
+    place = place_at(f"{LEDGER}-{quote(request.node.name, safe='')}")
     assert isinstance(place, Remote)
     return place
 
@@ -90,7 +114,7 @@ def nothing() -> list[dict[str, Any]]:
 
 
 def test_lines_come_in_segments_and_an_audit_reads_them_as_one_ledger(
-    s3: Storage, ledger: Remote, monkeypatch: pytest.MonkeyPatch
+    stored: None, ledger: Remote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(segments, "FULL_BYTES", 1500)
     archive = SegmentArchive(ledger, nothing)
@@ -107,7 +131,7 @@ def test_lines_come_in_segments_and_an_audit_reads_them_as_one_ledger(
 
 
 def test_a_missing_segment_shows(
-    s3: Storage, ledger: Remote, monkeypatch: pytest.MonkeyPatch
+    stored: None, ledger: Remote, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(segments, "FULL_BYTES", 1)
     for name in (1, 2, 4):
@@ -118,7 +142,7 @@ def test_a_missing_segment_shows(
 
 @pytest.mark.parametrize("fault", ["503 Slow Down", "403 Forbidden", "away", "slow"])
 def test_through_a_fault_nobody_waits_and_nothing_is_lost_or_doubled(
-    s3: Storage, ledger: Remote, fault: str, capfd: pytest.CaptureFixture[str]
+    s3: Any, ledger: Remote, fault: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
     archive = SegmentArchive(ledger, nothing)
     archive.add(offset(0))
@@ -147,7 +171,7 @@ def test_through_a_fault_nobody_waits_and_nothing_is_lost_or_doubled(
 
 
 def test_what_a_kill_left_unwritten_is_recalled_from_sparks_own_log(
-    s3: Storage, ledger: Remote
+    stored: None, ledger: Remote
 ) -> None:
     before = SegmentArchive(ledger, nothing)
     for seq in range(5):
@@ -163,7 +187,7 @@ def test_what_a_kill_left_unwritten_is_recalled_from_sparks_own_log(
     eventually(lambda: numbers(ledger) == [*range(10), 0])
 
 
-def test_a_checkpoint_is_read_by_its_uri(s3: Storage) -> None:
+def test_a_checkpoint_is_read_by_its_uri(stored: None) -> None:
     remote = place_at(f"s3://{BUCKET}/checkpoints/q")
     assert isinstance(remote, Remote)
     for file in sorted((STORED / "checkpoint").rglob("*")):
