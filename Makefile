@@ -3,22 +3,24 @@ VENV   ?= .venv
 BIN     = $(VENV)/bin
 FAST    = not spark and not kafka and not slow
 
-.PHONY: help demo cluster-demo check test test-slow chaos chaos-cluster fuzz mutants sbom coverage lint types docs clean
+.PHONY: help demo cluster-demo native check test test-slow chaos chaos-cluster fuzz mutants sbom hashes coverage lint types docs clean
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
-demo: $(VENV)/ready ## 90 s on real Spark, explained, with an audit of every row
+demo: $(VENV)/ready ## plain Spark, then through the gate: one picture, an audit of every row (4 minutes)
 	@$(BIN)/spillway demo
 
-cluster-demo: $(VENV)/ready ## three Spark nodes, a real broker: overload, a node killed, an audit (5 minutes)
+cluster-demo: $(VENV)/ready ## three Spark nodes, a real broker: a query moved and changed, overload, a node killed, an audit (6 minutes)
 	@$(BIN)/python tests/kafka/with_broker.py $(BIN)/python tests/cluster/demo.py out/cluster-demo.png
+
+native: $(VENV)/native ## the native reader of Kafka, where there is cargo (two minutes, once)
 
 check: $(VENV)/ready types ## before a commit: lint, format, types, tests without Spark and Kafka
 	@$(BIN)/ruff check src tests
 	@$(BIN)/ruff format --check src tests
 	@$(BIN)/python -m pytest -q -m "$(FAST)"
 
-test: $(VENV)/ready types ## lint, format, types, and every test that is not slow
+test: $(VENV)/ready $(VENV)/native types ## lint, format, types, and every test that is not slow
 	@$(BIN)/ruff check src tests
 	@$(BIN)/ruff format --check src tests
 	@sh scripts/test $(BIN)/python
@@ -26,9 +28,12 @@ test: $(VENV)/ready types ## lint, format, types, and every test that is not slo
 test-slow: $(VENV)/ready ## the tests that are marked slow: a cluster, a browser, storage, kills
 	@$(BIN)/python -m pytest -m slow
 
-# Kills drivers 32 times at random moments, stops the controller, moves the clock, fills the disk.
-chaos: $(VENV)/ready ## long runs with faults
-	@SPILLWAY_KILLS=24 $(BIN)/python -m pytest -q tests/spark/test_gate_kill.py \
+# Kills drivers at random moments, freezes them, stops the broker, moves the clock, fills the disk.
+SPILLWAY_KILLS ?= 100
+chaos: $(VENV)/ready ## long runs with faults: 100 kills (SPILLWAY_KILLS=1000 for a night)
+	@SPILLWAY_KILLS=$(SPILLWAY_KILLS) $(BIN)/python -m pytest -q \
+		tests/spark/test_gate_kill.py tests/spark/test_classes_kill.py \
+		tests/spark/test_template_kill.py tests/spark/test_shedders_kill.py \
 		tests/spark/test_gate_faults.py tests/spark/test_flow_chaos.py tests/spark/test_kafka_chaos.py
 
 INPUTS ?= 50000
@@ -56,6 +61,9 @@ mutants: $(VENV)/ready ## breaks one expression at a time in the pure rooms (MUT
 sbom: $(VENV)/ready ## what the product brings, as CycloneDX in out/sbom.json
 	@mkdir -p out && $(BIN)/python scripts/sbom.py >out/sbom.json && echo out/sbom.json
 
+hashes: $(VENV)/ready ## requirements.txt with the hashes of its files, for pip install --require-hashes
+	@mkdir -p out && $(BIN)/python scripts/hashes.py >out/requirements.txt && echo out/requirements.txt
+
 docs: $(VENV)/ready ## the tables in docs/ that are made from declarations
 	@$(BIN)/python -m spillway.check.pages docs
 
@@ -67,5 +75,9 @@ $(VENV)/ready: requirements.txt pyproject.toml lab/pyproject.toml lab/hatch_buil
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./lab
 	@touch $@
 
+$(VENV)/native: native/Cargo.toml native/pyproject.toml $(wildcard native/src/*.rs) | $(VENV)/ready
+	@sh scripts/native $(BIN)/python
+	@touch $@
+
 clean: ## removes the virtual environment, caches and results
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis out
+	rm -rf $(VENV) native/target .mypy_cache .ruff_cache .pytest_cache .hypothesis out

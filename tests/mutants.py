@@ -1,8 +1,8 @@
 """Do the tests notice when the code is broken? `make mutants`.
 
-Breaks one expression at a time (an operator, a comparison, a number, a condition, a return) in the
-pure rooms, and runs the tests that mirror the file, without Spark. A mutant that no test notices
-is printed with its line. The sample is drawn with a fixed seed; mutants that change nothing
+Breaks one expression at a time (an operator, a comparison, a connective, branches, min and max) in
+the pure rooms, and runs the tests that mirror the file, without Spark. A mutant that no test
+notices is printed with its line. The sample is drawn with a fixed seed; mutants that change nothing
 that can be seen are listed in EQUIVALENT with the reason.
 
 python tests/mutants.py [COUNT] [SEED] [ROOM ...]
@@ -128,7 +128,6 @@ def _apply(node: ast.AST, change: str) -> None:
     elif change == "connective" and isinstance(node, ast.BoolOp):
         node.op = _SWAPPED[type(node.op)]()  # type: ignore[assignment]
     elif change == "negation" and isinstance(node, ast.UnaryOp):
-        node.op = ast.UAdd() if False else ast.Not()
         node.operand = ast.UnaryOp(op=ast.Not(), operand=node.operand)
     elif change == "branches" and isinstance(node, ast.IfExp):
         node.body, node.orelse = node.orelse, node.body

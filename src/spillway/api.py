@@ -7,6 +7,7 @@ flow.query("counts", class_="gold", sql="SELECT key, value FROM ticks WHERE valu
 flow.run(duration="30s")
 """
 
+import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -19,12 +20,16 @@ from spillway.check.problems import problems_of
 from spillway.check.said import problems_in
 from spillway.errors import SpillwayError
 from spillway.flow import flow as parts
+from spillway.flow.scale import Scale
 from spillway.flow.values import Part
-from spillway.model import parse_duration_s
+from spillway.model import Target, parse_duration_s
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from spillway.hosts.spark.driver.application import Application
     from spillway.hosts.spark.driver.attachment import Attachment, Door
+    from spillway.hosts.spark.driver.drop_in import DropInScaling, FollowedCores, Tell
     from spillway.hosts.spark.driver.gate_progress import GateProgress
 
 PartType = TypeVar("PartType", bound=Part)
@@ -80,6 +85,36 @@ def _door(root: Path, watch: str | None) -> "Door | None":
 
     door = opened_door(root, None if watch == "on" else watch, None)
     return None if door is None else lambda application: served(application, root.name, door)
+
+
+def follow_cores(spark: "SparkSession") -> "FollowedCores":
+    """Tell the gates of a job of your own how many cores there are, until `stop()` is called.
+
+    For clusters whose executors come and go by other means; `scale` does it by itself.
+    """
+    from spillway.hosts.spark.driver.drop_in import FollowedCores
+
+    return FollowedCores(spark)
+
+
+def scale(
+    spark: "SparkSession", *, delay: str, tell: "Tell | None" = None, **options: Any
+) -> "DropInScaling":
+    """More or fewer executors under the gates of a job of your own, until `stop()` is called.
+
+    `delay` is what its gates were given; the options are those of `scale:` in a flow file, such
+    as `max=8`. The gates follow the cores that there are. `tell` hears what happens, with figures;
+    without it that is printed to standard error.
+    """
+    from spillway.hosts.spark.driver.drop_in import DropInScaling
+
+    given = _checked(Scale, "scale", options)
+    return DropInScaling(spark, given, Target.parse(delay), tell or _to_stderr)
+
+
+def _to_stderr(event: str, values: Mapping[str, Any]) -> None:
+    said = ", ".join(f"{name} {value}" for name, value in values.items())
+    print(f"spillway: {event}: {said}", file=sys.stderr)
 
 
 class Flow:

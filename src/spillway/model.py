@@ -258,6 +258,7 @@ class Report:
     prices: Prices | None = None  # as its gates have learned them
     wait_s: float = 0.0  # how long the answer may be held back until its turn comes
     overloaded: bool = False  # its batches have shown that something has to go
+    gives_way: bool = False  # and its delay gives way, because no more data may
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -266,6 +267,21 @@ class LawChoice:
 
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+FOREVER = 1 << 62
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Owned:
+    """The windows whose results are this checkpoint's, of a query that moves while it runs: those
+    that start from `from_us` on and before `until_us` (event time, epoch microseconds)."""
+
+    from_us: int = 0
+    until_us: int = FOREVER
+
+
+NOTHING_YET = Owned(from_us=FOREVER)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -280,6 +296,9 @@ class Order:
     law: LawChoice | None = None  # None: the one that the gate began with
     min_keep: float = 0.0  # of what a batch consumes; what the gate's own options say still holds
     plan_until_s: float | None = None  # the host's monotonic clock; None: for ever
+    held: bool = False  # nothing is planned, also while the driver does not answer
+    owned: Owned | None = None  # None: as the last offset says
+    owned_after: int | None = None  # only right behind this batch; None: behind any
 
 
 ADMIT_ALL = KeepFraction(fraction=1.0)

@@ -1,4 +1,5 @@
-"""`make cluster-demo`: overload, a node started, a node killed, priorities kept, and an audit.
+"""`make cluster-demo`: overload, a node started, a query moved and changed while it runs, a node
+killed, priorities kept, and an audit.
 
 A query's cost is waiting: every tuple sleeps for a millisecond in the task that reads it. So a node
 is full when its slots are, whatever the processors do, and three nodes fit on two cores. Exits with
@@ -11,6 +12,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,21 +20,34 @@ from typing import Any
 
 from live import START_S, Live, doubles, settled, signal_tree
 
+from spillway_lab.benchmarks.kept_results import FOLDER, KEEP, kept
+
+WINDOW_US, WINDOW_TUPLES = 2_000_000, 100
+BY_WINDOW = "FROM readings GROUP BY window(event_time, '2 seconds')"
 WAITS = "SELECT id FROM ticks WHERE reflect(''java.lang.Thread'', ''sleep'', 1L) IS NOT NULL"
-FLOW = (
-    """\
+FLOW = """\
 streams:
   ticks:
     source: synthetic
     options: {{rate: 200, columns: "id position, key key(5), event_time time"}}
+  readings:
+    source: synthetic
+    options: {{rate: 50, columns: "id position, event_time time"}}
+    event_time: event_time
+    watermark: 1s
 classes:
   gold: {{delay: 6s, priority: 3}}
+  exact: {{delay: 6s, priority: 3, manager: none}}
   low: {{delay: 8s}}
 queries:
   gold_1:
     class: gold
     sink: {{type: parquet, path: {root}/gold_1}}
     sql: 'WAITS'
+  counts:
+    class: exact
+    sink: {{type: python, call: 'KEEP', generations: true}}
+    sql: "SELECT unix_micros(window.start) AS start_us, count(*) AS n BY_WINDOW"
   low_1: {{class: low, sink: {{type: noop}}, sql: 'WAITS'}}
   low_2: {{class: low, sink: {{type: noop}}, sql: 'WAITS'}}
 cluster:
@@ -48,7 +63,8 @@ cluster:
 spark:
   config: {{spark.driver.memory: 600m}}
 """
-).replace("WAITS", WAITS)
+FLOW = FLOW.replace("WAITS", WAITS).replace("KEEP", KEEP).replace("BY_WINDOW", BY_WINDOW)
+OTHER_SQL = f"SELECT unix_micros(window.start) AS start_us, count(*) AS n, max(id) AS m {BY_WINDOW}"
 MORE = "queries:\n" + "".join(
     f"  low_{number}: {{class: low, sink: {{type: noop}}, sql: '{WAITS}'}}\n"
     for number in (3, 4, 5)
@@ -92,7 +108,8 @@ def main(picture: Path) -> int:
         live.coordinator()
         live.coordinator()
         watched.say("two coordinators, two nodes: one leads, one stands by")
-        watched.until("three queries run on two nodes", settled)
+        watched.until("four queries run on two nodes", settled)
+        _move_and_change(watched)
 
         (live.root / "more.yaml").write_text(MORE)
         live.ask("query", "add", str(live.root / "more.yaml"), "--cluster", str(live.file))
@@ -115,12 +132,47 @@ def main(picture: Path) -> int:
         return _judged(live)
 
 
+def _move_and_change(watched: Watched) -> None:
+    live, query = watched.live, watched.live.status()["queries"]["counts"]
+    to = next(name for name in live.status()["nodes"] if name != query["node"])
+    live.ask("cluster", "move", "counts", to, "--cluster", str(live.file))
+    watched.say(f"counts moves from {query['node']} to {to} while it runs")
+    watched.until(f"{to} puts its results out", _is_version(2))
+    (live.root / "other.sql").write_text(OTHER_SQL)
+    change = ["query", "change", "counts", "--sql", str(live.root / "other.sql")]
+    live.ask(*change, "--partitions", "3", "--cluster", str(live.file))
+    watched.say("counts is to have another column, and state in three partitions")
+    watched.until("its other version puts results out", _is_version(3))
+
+
+def _is_version(generation: int) -> Any:
+    def holds(now: dict[str, Any]) -> bool:
+        return settled(now) and now["queries"]["counts"]["generation"] == generation
+
+    return holds
+
+
+def _whole_windows(live: Live) -> dict[str, bool]:
+    """Of the query that moved and changed, from its first whole window to its last."""
+    results = list(kept(live.root / "results"))
+    came = Counter(result.row["start_us"] for result in results)
+    first, last = min(came), max(came)
+    due = range(first + WINDOW_US, last, WINDOW_US)
+    whole = {r.row["start_us"] for r in results if r.row["n"] == WINDOW_TUPLES}
+    print(f"counts: {len(due)} windows, by versions {sorted({r.generation for r in results})}")
+    return {
+        "every window of counts came out once": all(came[start] == 1 for start in due),
+        "with all of its tuples": whole.issuperset(due),
+    }
+
+
 def _judged(live: Live) -> int:
     audit = json.loads(live.ask("cluster", "audit", str(live.file), "--json"))
     for row in audit["queries"]:
         print(
-            f"{row['query']}: offered {row['offered']:,} = admitted {row['admitted']:,} + shed"
-            f" {row['shed']:,} + pending {row['pending']:,} over {row['ledgers']} ledgers"
+            f"{row['query']}: offered {row['offered']:,} (twice {row['overlap']:,}) = admitted"
+            f" {row['admitted']:,} + shed {row['shed']:,} + pending {row['pending']:,} over"
+            f" {row['ledgers']} ledgers"
         )
     [gold] = [row for row in audit["queries"] if row["query"] == "gold_1"]
     ids = [row["id"] for row in live.rows("gold_1")]
@@ -129,6 +181,7 @@ def _judged(live: Live) -> int:
         "gold sheds nothing": gold["shed"] == 0,
         "every admitted tuple of gold is in the sink": len(ids) == gold["admitted"],
         "none is there twice": not doubles(ids),
+        **_whole_windows(live),
     }
     for what, holds in found.items():
         print(f"{'holds      ' if holds else 'FALLS SHORT'}  {what}")
@@ -149,6 +202,9 @@ def _live() -> Iterator[Live]:
         control = "{type: folder}"
         if BROKER in os.environ:
             control = f"{{type: kafka, brokers: '{os.environ[BROKER]}', topic: demo}}"
+        results = Path(folder) / "results"
+        results.mkdir()
+        os.environ[FOLDER] = str(results)
         live = Live(Path(folder), control, FLOW)
         try:
             yield live

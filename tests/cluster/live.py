@@ -49,6 +49,7 @@ cluster:
   control: {control}
   fewest: 2
   most: 3
+  upper: 20.0  # what moves is moved by the test, however busy the machine is
   lease: {lease:g}s
 spark:
   config: {{spark.driver.memory: 600m}}
@@ -137,7 +138,10 @@ def settled(status: dict[str, Any]) -> bool:
     """Every query is where it should be, and has delivered something since it came there."""
     queries = status["queries"].values()
     return bool(queries) and all(
-        query["state"] == "runs" and query["to"] is None and query.get("doing") in DELIVERS
+        query["state"] == "runs"
+        and query["to"] is None
+        and query["next"] is None
+        and query.get("doing") in DELIVERS
         for query in queries
     )
 

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +154,11 @@ def kafka_json(broker: Any) -> Case:
     return _kafka(broker, "contract-json", pa.schema([("n", pa.int64()), ("s", pa.string())]))
 
 
+def kafka_json_in_python(broker: Any) -> Case:
+    case = _kafka(broker, "contract-json-in-python", pa.schema([("n", pa.int64())]))
+    return replace(case, options={**case.options, "reader": "python"})
+
+
 def _kafka(broker: Any, topic: str, schema: pa.Schema | None) -> Case:
     from confluent_kafka import Producer
 
@@ -183,4 +188,4 @@ LOCAL: tuple[Callable[[Path], Case], ...] = (
     files_commit_time,
     files_kept_arrival,
 )
-KAFKA: tuple[Callable[[Any], Case], ...] = (kafka_raw, kafka_json)
+KAFKA: tuple[Callable[[Any], Case], ...] = (kafka_raw, kafka_json, kafka_json_in_python)

@@ -141,7 +141,7 @@ def test_a_broken_flow_file_is_told_in_a_line_with_its_place(
     path.write_text(FLOW.replace(old, new, 1))
     began_s = time.monotonic()
     result = CliRunner().invoke(app, ["check", str(path)])
-    assert time.monotonic() - began_s < 10.0
+    assert time.monotonic() - began_s < 60.0
     if line is None:
         assert result.exit_code == 0, result.exception
         return

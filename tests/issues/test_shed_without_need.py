@@ -91,6 +91,13 @@ def test_what_max_batch_carries_is_kept() -> None:
     assert shed_share(ran([(0.0, 200.0, 3_000.0)], cost, max_batch="1000")) == 0.0
 
 
+@pytest.mark.parametrize(("limit", "gives"), [("1% per 1m", True), ("100% per 1m", False)])
+def test_a_delay_that_gives_way_to_max_shed_is_told(limit: str, gives: bool) -> None:
+    cost = BatchCost(fixed_s=0.25, kept_s=1e-4, noise=0.05)
+    host = ran([(0.0, 60.0, 20_000.0)], cost, max_shed=limit)
+    assert host.control.loads("default", 60.0)["q"].gives_way == gives
+
+
 # -- bursts
 
 

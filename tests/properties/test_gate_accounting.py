@@ -67,6 +67,24 @@ def test_every_tuple_is_in_one_batch_and_counted(
         chain.append(offset)
     result = audit(chain)
     assert result.problems == ()
-    assert result.totals.offered == (
-        result.totals.admitted + result.totals.shed + result.totals.pending
-    )
+    fates = [fates_of(chain, partition, end) for partition, end in enumerate(ends)]
+    totals = result.totals
+    assert totals.offered == sum(ends)
+    assert totals.admitted == sum(fate[KEPT] for fate in fates)
+    assert totals.shed == sum(fate[DROPPED] for fate in fates)
+    assert totals.pending == sum(fate[WAITS] for fate in fates)
+
+
+WAITS, KEPT, DROPPED = range(3)
+
+
+def fates_of(chain: list[Offset], partition: int, end: int) -> list[int]:
+    """How many of a partition's tuples wait, were kept and were dropped: tuple by tuple."""
+    fate = np.full(end, WAITS)
+    for offset in chain:
+        stretch = offset.stretches[partition]
+        assert (fate[stretch.start : stretch.stop] == WAITS).all(), "a tuple is in two batches"
+        fate[stretch.start : stretch.stop] = DROPPED
+        fate[stretch.kept_positions(offset.rule)] = KEPT
+    counts: list[int] = np.bincount(fate, minlength=3).tolist()
+    return counts

@@ -12,6 +12,8 @@ from spillway.hosts.spark.session.session import open_session
 
 sys.path.append(str(Path(__file__).parent))
 
+from tally import TALLY
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
@@ -43,6 +45,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("chaos"):
                 item.add_marker(pytest.mark.skip(reason="a long run: make chaos"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if TALLY:
+        found = ", ".join(f"{number:,} {what}" for what, number in TALLY.items())
+        terminalreporter.write_line(f"chaos: {found}, 0 differences where tests passed")
 
 
 @pytest.fixture(autouse=True)

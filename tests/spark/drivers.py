@@ -47,9 +47,14 @@ def offsets(place: Place) -> int:
     return max(map(int, names), default=-1)
 
 
+def in_flight(place: Place) -> bool:
+    """Is its newest batch planned, and not done? Then it is run again after a kill."""
+    return not (place.checkpoint / "commits" / str(offsets(place))).exists()
+
+
 def wait_for_offset(place: Place, number: int, driver: subprocess.Popen[bytes]) -> None:
     """Until batch `number` is in Spark's log, looking every millisecond."""
-    deadline_s = time.monotonic() + 120.0
+    deadline_s = time.monotonic() + 300.0
     while offsets(place) < number:
         assert driver.poll() is None, (place.root / "driver.log").read_text()[-2000:]
         assert time.monotonic() < deadline_s, "the driver makes no batches"

@@ -9,7 +9,7 @@ from gates import wait_until
 from pyspark.sql import SparkSession
 
 from spillway.cli.run import summarise
-from spillway.cli.watch import table
+from spillway.cli.watch import Progress, table
 from spillway.flow.flow import Flow
 from spillway.hosts.spark.driver.application import Application
 from spillway.hosts.spark.files import Folder
@@ -61,7 +61,7 @@ def test_the_screen_and_the_journal_say_which_one_gives(
                 and "error gives" in str(application.conditions.get("queries.prompt"))
             )
         )
-        said = str(table(application).caption)
+        said = str(table(application, Progress()).caption)
         summary = summarise(application)["queries"]
         batches = list(application.batches)
     finally:

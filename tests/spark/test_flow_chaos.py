@@ -75,12 +75,13 @@ def test_a_stopped_controller_and_a_full_disk_do_not_stop_the_query(tmp_path: Pa
     [audit] = audits(ledger, folder / "checkpoints" / "all")
     assert audit.exact
     during = [b for b in batches() if stopped_s + 2.0 < b.planned_us / 1e6 < continued_s]
-    after = [b for b in batches() if b.planned_us / 1e6 > continued_s + 2.0]
+    after = [b for b in batches() if b.planned_us / 1e6 > continued_s]
     ages_s = [(b.planned_us - b.arrived.mean_us) / 1e6 for b in during if b.arrived is not None]
     print(f"{len(during)} batches without the loop, mean age {sum(ages_s) / len(ages_s):.2f} s")
     assert len(during) > STOPPED_S / TARGET_S
     assert sum(ALONE in b.rule.reason for b in during) > len(during) / 2
-    assert not any(ALONE in b.rule.reason for b in after)
+    assert not all(ALONE in b.rule.reason for b in after[:4]), "the loop is back and not used"
+    assert sum(ALONE in b.rule.reason for b in after) < len(after) / 4
     assert max(ages_s) < TARGET_S
     lines = [json.loads(line) for line in journal.open()]
     assert sum(line.get("lost_lines", 0) for line in lines) >= 4

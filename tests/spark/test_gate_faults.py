@@ -3,13 +3,13 @@
 import resource
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil
 import pytest
-from drivers import PLANNER, processes
-from gates import Place, batches_done, gate, to_files, wait_until
+from drivers import PLANNER, offsets, processes, start_driver, stop_driver, wait_for_offset
+from gates import THIRD, Place, batches_done, gate, to_files, wait_until
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -68,15 +68,15 @@ def test_a_full_disk_under_the_ledger_stops_nothing_and_loses_no_line(
 def test_behind_a_trigger_interval_a_batch_is_timed_by_its_commit(
     spark: SparkSession, place: Place
 ) -> None:
-    options = {"trigger": "1s", "checkpoint": str(place.checkpoint), "delay": "4s"}
-    query = on_ticks(gate(spark, place, **options), place, "1 second")
+    options = {"trigger": "4s", "checkpoint": str(place.checkpoint), "delay": "16s"}
+    query = on_ticks(gate(spark, place, **options), place, "4 seconds")
     wait_until(lambda: batches_done(query) >= 6)
     query.stop()
     audit = place.require_exact()
     assert audit.totals.shed == 0
     prices = place.chain()[-1].prices
     assert prices is not None
-    assert 0.0 < prices.fixed_s + prices.kept_s * 20_000 < 0.9, "the tick is not the batch"
+    assert 0.0 < prices.fixed_s + prices.kept_s * 80_000 < 3.6, "the tick is not the batch"
 
 
 @pytest.mark.chaos
@@ -101,3 +101,29 @@ def test_the_ledger_agrees_with_sparks_log_where_that_still_exists(
     audit = place.require_exact()
     assert len(audit.batches) >= 230
     assert audit.problems == ()
+
+
+@pytest.mark.chaos
+@pytest.mark.timeout(600)
+def test_a_full_disk_under_the_checkpoint_ends_the_query_and_a_restart_is_exact(
+    tmp_path: Path,
+) -> None:
+    """Spark cannot write down the next batch: so it must not run, and the one before it stays."""
+    place = Place(root=tmp_path)
+    options = {"rate": "100000", "delay": "400ms", **THIRD}
+    driver = start_driver(place, options)
+    wait_for_offset(place, 5, driver)
+    [jvm] = [p for p in processes("java", psutil.Process(driver.pid)) if p.name() == "java"]
+    resource.prlimit(jvm.pid, resource.RLIMIT_FSIZE, (64, resource.RLIM_INFINITY))
+    assert driver.wait(120) != 0, "what cannot be logged does not run"
+    kill_leftovers(jvm)
+    again = start_driver(place, options)
+    wait_for_offset(place, offsets(place) + 5, again)
+    stop_driver(place, again)
+    assert place.require_exact().totals.shed > 0
+
+
+def kill_leftovers(process: psutil.Process) -> None:
+    with suppress(psutil.NoSuchProcess):
+        process.kill()
+        process.wait(60)

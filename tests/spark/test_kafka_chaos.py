@@ -1,22 +1,32 @@
 """Long runs on a real broker: drivers that are killed, clocks that jump."""
 
-import os
 import random
 import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
-from drivers import kill_tree, offsets, start_driver, stop_driver, wait_for_offset
+from drivers import (
+    in_flight,
+    kill_tree,
+    offsets,
+    processes,
+    start_driver,
+    stop_driver,
+    wait_for_offset,
+)
 from gates import THIRD, Place
+from tally import count, kills
 from topics import Topic
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.chaos, pytest.mark.timeout(1200)]
 
-KILLS = int(os.environ.get("SPILLWAY_KILLS", "3")) // 3
+KILLS = kills("kafka", otherwise=1)
 SKEWED = Path(__file__).with_name("skewed_clock")
 HOUR_S = 3600.0
+FROZEN_S = 60.0  # a session of Kafka's group protocol ends after 45 s without a sign
 
 
 @pytest.fixture
@@ -27,7 +37,7 @@ def place(tmp_path: Path) -> Place:
 def test_a_driver_killed_on_kafka_loses_and_doubles_nothing(
     kafka_broker: Any, place: Place
 ) -> None:
-    topic, generator = Topic(kafka_broker, "killed"), random.Random(KILLS)
+    topic, generator, replayed = Topic(kafka_broker, "killed"), random.Random(KILLS), 0
     options = {**topic.options, "delay": "400ms", **THIRD}
     with topic.producing(40_000):
         for number in range(KILLS):
@@ -36,12 +46,54 @@ def test_a_driver_killed_on_kafka_loses_and_doubles_nothing(
             if number % 3:  # every third kill hits between the planning and the first task
                 time.sleep(generator.uniform(0.0, 0.6))
             kill_tree(driver)
+            replayed += in_flight(place)
         driver = start_driver(place, options)
         wait_for_offset(place, offsets(place) + 6, driver)
         stop_driver(place, driver)
     result = place.require_exact()
     assert result.totals.shed > 0
     assert result.totals.lost == 0
+    count(killed=KILLS, replayed=replayed, compared=result.totals.admitted)
+
+
+def test_a_broker_that_stops_in_the_middle_of_a_batch_costs_nothing_but_time(
+    kafka_broker: Any, place: Place
+) -> None:
+    topic = Topic(kafka_broker, "stopping")
+    options = {**topic.options, "delay": "400ms", "outage_timeout": "120s", **THIRD}
+    driver = start_driver(place, options)
+    for _ in range(3):
+        topic.produce(200_000)
+        wait_for_offset(place, offsets(place) + 2, driver)
+        kafka_broker.stop()
+        time.sleep(5.0)
+        kafka_broker.start()
+        topic.produce(20_000)
+        wait_for_offset(place, offsets(place) + 2, driver)
+    stop_driver(place, driver)
+    result = place.require_exact()
+    assert result.totals.lost == 0
+    count(killed=0, replayed=0, compared=result.totals.admitted)
+
+
+def test_a_driver_that_is_frozen_for_longer_than_a_session_goes_on(
+    kafka_broker: Any, place: Place
+) -> None:
+    topic = Topic(kafka_broker, "frozen")
+    driver = start_driver(place, {**topic.options, "delay": "400ms", **THIRD})
+    with topic.producing(20_000):
+        wait_for_offset(place, offsets(place) + 5, driver)
+        whole = [psutil.Process(driver.pid), *processes("", psutil.Process(driver.pid))]
+        for process in whole:
+            process.suspend()
+        time.sleep(FROZEN_S)
+        for process in whole:
+            process.resume()
+        wait_for_offset(place, offsets(place) + 5, driver)
+    stop_driver(place, driver)
+    result = place.require_exact()
+    assert result.totals.lost == 0
+    count(killed=0, replayed=0, compared=result.totals.admitted)
 
 
 def test_a_clock_that_jumps_back_and_ahead_stops_nothing_and_loses_nothing_uncounted(

@@ -33,7 +33,7 @@ def flow_of(managers: dict[str, object]) -> Flow:
             "streams": {
                 f"{name}_events": {
                     "source": "synthetic",
-                    "options": {"rate": 8_000, "seed": place},
+                    "options": {"rate": 12_000, "first_batch": 200, "seed": place},
                     "event_time": "event_time",
                 }
                 for place, name in enumerate(managers)

@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from drivers import kill_tree, offsets
+from drivers import in_flight, kill_tree, offsets
 from gates import Place, committed_files, difference
 from shedder_driver import GATES, LOG
+from tally import count, kills
 
 from spillway.gate.masks import masks_of
 from spillway.gate.offsets import Offset
@@ -19,7 +20,9 @@ from spillway.gate.shedders.blocks import kept_positions
 from spillway.hosts.spark.files import logged_batches
 from spillway.logs import catalog
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(3600)]
+
+KILLS = kills("shedders", otherwise=1)
 
 DRIVER = Path(__file__).with_name("shedder_driver.py")
 
@@ -29,16 +32,11 @@ def start_driver(root: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen([sys.executable, str(DRIVER), str(root)], stdout=log, stderr=log)
 
 
-def unfinished(place: Place) -> bool:
-    """Is its newest batch planned, and not done?"""
-    return not (place.checkpoint / "commits" / str(offsets(place))).exists()
-
-
 def wait_for(places: list[Place], batches: int, driver: subprocess.Popen[bytes]) -> None:
     """Until all have this many more batches, and are all in the middle of one."""
     wanted = {place.root: offsets(place) + batches for place in places}
-    deadline_s = time.monotonic() + 120.0
-    while not all(offsets(p) >= wanted[p.root] and unfinished(p) for p in places):
+    deadline_s = time.monotonic() + 300.0
+    while not all(offsets(p) >= wanted[p.root] and in_flight(p) for p in places):
         assert driver.poll() is None, (places[0].root.parent / "driver.log").read_text()[-2000:]
         assert time.monotonic() < deadline_s, "the driver makes no batches"
         time.sleep(0.002)
@@ -64,10 +62,12 @@ def admitted(chain: list[Offset]) -> np.ndarray:
 
 def test_a_killed_driver_loses_and_doubles_nothing_whatever_the_shedder(tmp_path: Path) -> None:
     places = {name: Place(root=tmp_path / name) for name in GATES}
-    driver = start_driver(tmp_path)
-    wait_for(list(places.values()), 2, driver)
-    kill_tree(driver)
-    replayed = {name: planned(place) for name, place in places.items() if unfinished(place)}
+    replayed: list[tuple[str, Offset]] = []
+    for _ in range(KILLS):
+        driver = start_driver(tmp_path)
+        wait_for(list(places.values()), 2, driver)
+        kill_tree(driver)
+        replayed += [(name, planned(place)) for name, place in places.items() if in_flight(place)]
     assert replayed, "the kill must hit a batch that was planned and had not ended"
     driver = start_driver(tmp_path)
     wait_for(list(places.values()), 2, driver)
@@ -82,10 +82,11 @@ def test_a_killed_driver_loses_and_doubles_nothing_whatever_the_shedder(tmp_path
         assert np.array_equal(delivered, kept), (name, difference(delivered, kept))
         assert len(kept) == audit.totals.admitted
         assert audit.totals.shed > 0 or name == "split", "a split may drop behind the gate alone"
-        if name in replayed:
-            assert replayed[name] in chain
+        assert all(offset in chain for of, offset in replayed if of == name)
+        count(killed=0, replayed=0, compared=len(kept))
         if name == "split":
             require_masks(chain, sink)
+    count(killed=KILLS, replayed=len(replayed), compared=0)
 
 
 def require_masks(chain: list[Offset], sink: pa.Table) -> None:

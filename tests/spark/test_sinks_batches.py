@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -86,6 +87,23 @@ def test_a_batch_that_is_written_again_changes_nothing(postgres: str) -> None:
     upsert(batch, postgres, "again", ["key"])
     upsert(batch, postgres, "again", ["key"])
     assert rows_in(postgres, "SELECT * FROM again ORDER BY key") == [(1, "a"), (2, "c")]
+
+
+def test_a_repair_takes_the_place_of_what_the_table_has_of_those_windows(postgres: str) -> None:
+    first, second = (datetime(2026, 1, 31, 12, minute, tzinfo=UTC) for minute in (0, 1))
+
+    def counts(*rows: tuple[datetime, str, int]) -> pa.Table:
+        names = ("period_start", "key", "n")
+        return pa.table([list(column) for column in zip(*rows, strict=True)], names=list(names))
+
+    key = ["period_start", "key"]
+    before = [(first, "a", 1), (first, "b", 2), (second, "a", 3)]
+    upsert(counts(*before), postgres, "repaired", key)
+    stale = ("period_start", [first])
+    for _ in range(2):
+        upsert(counts((first, "a", 9)), postgres, "repaired", key, stale=stale)
+    found = rows_in(postgres, "SELECT key, n FROM repaired ORDER BY period_start, key")
+    assert found == [("a", 9), ("a", 3)], "a group that fell out is gone, other windows are not"
 
 
 def test_a_batch_that_fails_leaves_nothing_behind(postgres: str) -> None:

@@ -12,15 +12,16 @@ import psutil
 import pyarrow.parquet as pq
 import pytest
 from gates import committed_files
+from tally import count, kills
 
 from spillway.gate.offsets import Offset
 from spillway.hosts.spark.files import Folder, chains
 from spillway.templates.instance_store import InstanceStore
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 DRIVER = Path(__file__).with_name("template_driver.py")
-KILLS = 1
+KILLS = kills("templates", otherwise=1)
 
 
 def start_driver(root: Path) -> subprocess.Popen[bytes]:
@@ -34,7 +35,7 @@ def newest(folder: Path) -> int:
 
 
 def wait_for_offset(folder: Folder, number: int, driver: subprocess.Popen[bytes]) -> None:
-    deadline_s = time.monotonic() + 120.0
+    deadline_s = time.monotonic() + 300.0
     while newest(folder.checkpoint("q") / "offsets") < number:
         assert driver.poll() is None, (folder.root / "driver.log").read_text()[-2000:]
         assert time.monotonic() < deadline_s, "the driver makes no batches"
@@ -68,12 +69,12 @@ def test_a_replayed_batch_sees_the_instances_that_it_was_planned_with(tmp_path: 
         driver = start_driver(tmp_path)
         reached = newest(checkpoint / "offsets")
         wait_for_offset(folder, reached + 3, driver)
-        store.add([{"rest": 10 + number}])
+        store.add([{"rest": (10 + 3 * number) % 100}])
         wait_for_offset(folder, newest(checkpoint / "offsets") + 2, driver)
         kill_tree(driver)
         replayed += newest(checkpoint / "offsets") - newest(checkpoint / "commits")
         store.remove([store.active()[0].query_id])
-        store.add([{"rest": 50 + number}, {"rest": 60 + number}])
+        store.add([{"rest": (11 + 3 * number + n) % 100} for n in range(2)])
     driver = start_driver(tmp_path)
     wait_for_offset(folder, newest(checkpoint / "offsets") + 4, driver)
     (tmp_path / "stop").touch()
@@ -90,3 +91,4 @@ def test_a_replayed_batch_sees_the_instances_that_it_was_planned_with(tmp_path: 
     assert delivered == expected
     assert {query_id for query_id, _ in delivered} == {i.query_id for i in store.instances()}
     assert len({batch.instances for batch in batches}) >= 2 * KILLS
+    count(killed=KILLS, replayed=replayed, compared=sum(delivered.values()))

@@ -13,6 +13,7 @@ from spillway.errors import SpillwayError, unknown_name
 from spillway.estimates.flow import check_answers, gate_options
 from spillway.flow.derived import expanded
 from spillway.flow.flow import Flow, Query, Stream
+from spillway.flow.scale import DYNAMIC, require_scalable
 from spillway.flow.sql import read_by
 from spillway.gate.options import GateOptions
 from spillway.hosts.spark.planner.starts import positions_named
@@ -29,6 +30,7 @@ _OPTION = re.compile(r"^option '([^']{1,100})'")
 def problems_of(flow: Flow) -> Iterator[Problem]:
     """The later looks are only taken where the earlier ones found nothing."""
     first = [*_name_problems(flow), *_stream_problems(flow), *_query_problems(flow)]
+    first += _scale_problems(flow)
     yield from first
     if first:
         return
@@ -37,6 +39,14 @@ def problems_of(flow: Flow) -> Iterator[Problem]:
     if not whole:
         yield from _gate_problems(flow)
         yield from sql_problems(flow)
+
+
+def _scale_problems(flow: Flow) -> list[Problem]:
+    """Where the file names a master: another one may be given when it runs."""
+    if flow.scale is None or "master" not in flow.spark.model_fields_set:
+        return []
+    dynamic, master = str(flow.spark.config.get(DYNAMIC, "false")), flow.spark.master
+    return list(_asked(lambda: require_scalable(master, dynamic), ("scale",)))
 
 
 def _asked(ask: Callable[[], object], place: Location = ()) -> Iterator[Problem]:

@@ -9,6 +9,7 @@ from pydantic_core import PydanticUndefined
 from spillway.check.declared import table_of
 from spillway.flow import flow
 from spillway.flow.cluster import Cluster
+from spillway.flow.scale import Scale
 from spillway.flow.values import OneOf, Part
 from spillway.sinks import catalog as sinks
 
@@ -19,6 +20,7 @@ PARTS: dict[str, type[Part]] = {
     "`control`": flow.Control,
     "`spark`": flow.SparkSettings,
     "`cluster`": Cluster,
+    "`scale`": Scale,
 }
 
 

@@ -86,5 +86,6 @@ class Accounts:
                 least_cost_s=prices.pace * prices.least_kept_s,
                 at_most=1.0,
                 overloaded=report.overloaded,
+                gives_way=report.gives_way and not quiet,
             )
         return found

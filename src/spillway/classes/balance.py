@@ -2,7 +2,7 @@
 
 Every micro-batch has a fixed price o. A class that is not overloaded can be slowed down within its
 delay target: fewer, longer batches pay the price less often, and others get the time. That is done
-only while some class sheds; otherwise every class runs as fast as it can.
+only while some class sheds or comes late; otherwise every class runs as fast as it can.
 """
 
 import math
@@ -30,6 +30,7 @@ class QueryLoad:
     least_cost_s: float = 0.0  # what c is at least, as far as is known
     at_most: float = math.inf  # batch time per second that it can use; 1: one batch at a time
     overloaded: bool = False  # by what its own batches have shown
+    gives_way: bool = False  # no more of its data may go: its delay does
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,16 +120,22 @@ def balance(
         )
         for c in classes
     ]
-    somebody_sheds = slow and any(c.sheds for c in classes)
+    somebody_lacks = slow and any(_lacks(c) for c in classes)
     lowest = min(c.priority for c in classes)
     quotas = policy(usages)
     decided = {}
     for c, usage in zip(classes, usages, strict=True):
-        found = _for_class(c, usage, quotas[c.name], somebody_sheds)
+        found = _for_class(c, usage, quotas[c.name], somebody_lacks)
         if c.priority > lowest and is_within_share(c, machine):
             found = replace(found, spared=True, reason=f"{found.reason}; sheds nothing")
         decided[c.name] = found
     return decided
+
+
+def _lacks(c: ClassLoad) -> bool:
+    """Whether time of others would help it: not where the fixed price alone breaks its target."""
+    reachable = all(longest_interval_s(query, c.target) > 0.0 for query in c.queries)
+    return c.sheds or (c.late and reachable)
 
 
 def is_within_share(c: ClassLoad, machine: float) -> bool:
@@ -158,8 +165,8 @@ def _is_beyond(query: QueryLoad, target: Target) -> bool:
     return query.cost_s * query.rate_per_s + fixed >= query.at_most
 
 
-def _for_class(c: ClassLoad, usage: ClassUsage, quota: float, somebody_sheds: bool) -> Balance:
-    slowed = somebody_sheds and not c.sheds and not c.late and bool(c.queries)
+def _for_class(c: ClassLoad, usage: ClassUsage, quota: float, somebody_lacks: bool) -> Balance:
+    slowed = somebody_lacks and not c.sheds and not c.late and bool(c.queries)
     interval_s = min(longest_interval_s(q, c.target) for q in c.queries) if slowed else 0.0
     if interval_s < max((q.fixed_s for q in c.queries), default=0.0):
         interval_s = 0.0  # shorter than a batch alone: nothing to gain

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from spillway.cli.backfill import backfill
 from spillway.cli.check import check
 from spillway.cli.cluster import cluster, node, query
 from spillway.cli.demo import demo
@@ -43,6 +44,7 @@ app.add_typer(instances, name="instances")
 app.command()(ledger)
 app.command()(offsets)
 app.command()(replay)
+app.command()(backfill)
 add_lab_commands(app)
 
 

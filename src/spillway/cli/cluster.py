@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import yaml
 
+from spillway.cli.changes import moves_of, say_change, text_of
 from spillway.cli.screen import console, errors, print_json, print_table
 from spillway.errors import SpillwayError
 from spillway.model import parse_duration_s
@@ -81,8 +82,9 @@ def check(file: File, as_json: AsJson = False) -> None:
     plan = plan_of(place.flow)
     place.reports().read(0)
     place.assignments().read(0)
+    moves = moves_of(place)
     if as_json:
-        print_json({**plan.as_json(), "cluster": place.cluster.model_dump()})
+        print_json({**plan.as_json(), "cluster": place.cluster.model_dump(), "moves": moves})
         return
     wanted = place.cluster
     console.print(
@@ -90,6 +92,8 @@ def check(file: File, as_json: AsJson = False) -> None:
         f" {wanted.cores} task slots; its control log answers",
         highlight=False,
     )
+    for why in (why for why in moves.values() if why is not None):
+        console.print(why, highlight=False)
 
 
 @cluster.command()
@@ -134,10 +138,13 @@ def move(
     query: Annotated[str, typer.Argument(help="the query")],
     node: Annotated[str, typer.Argument(help="where it goes")],
     file: Of,
+    restart: Annotated[
+        bool, typer.Option(help="stop it there and start it here, even if it can move running")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Move a query to another node: stopped there, started here from the same checkpoint."""
-    _ask(file, as_json, kind="move", name=query, value=node)
+    """Move a query to another node, while it runs where it can."""
+    _ask(file, as_json, kind="move", name=query, value=node, stops_first=restart)
 
 
 @cluster.command()
@@ -176,9 +183,10 @@ def audit(file: File, as_json: AsJson = False) -> None:
         print_json({"exact": exact, "queries": rows})
     else:
         for row in rows:
+            twice = f", {row['overlap']:,} of them twice" if row["overlap"] else ""
             said = "exact" if row["exact"] else "; ".join(row["problems"]) or "batches are missing"
             console.print(
-                f"{row['query']}/{row['stream']}: offered {row['offered']:,} = admitted"
+                f"{row['query']}/{row['stream']}: offered {row['offered']:,}{twice} = admitted"
                 f" {row['admitted']:,} + shed {row['shed']:,} + pending {row['pending']:,} over"
                 f" {row['ledgers']} ledgers: {said}",
                 highlight=False,
@@ -204,6 +212,29 @@ def stop_query(
 ) -> None:
     """Stop a query for good; its checkpoint stays on disk."""
     _ask(of, as_json, kind="stop", name=name)
+
+
+@query.command("change")
+def change_query(
+    name: Annotated[str, typer.Argument(help="the query")],
+    of: Of,
+    sql: Annotated[Path | None, typer.Option(help="a file with its other text")] = None,
+    partitions: Annotated[int | None, typer.Option(help="of its state")] = None,
+    back: Annotated[bool, typer.Option(help="to the version before")] = False,
+    check: Annotated[bool, typer.Option(help="only say what would happen")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Change a query while it runs: another text, or more partitions, from a window on."""
+    if back == (sql is not None or partitions is not None):
+        raise SpillwayError("give --sql FILE, --partitions N or both, or --back alone")
+    changes: dict[str, Any] = {} if partitions is None else {"partitions": partitions}
+    if sql is not None:
+        changes["sql"] = text_of(sql)
+    if check:
+        say_change(_place(of), name, None if back else changes, as_json)
+    else:
+        kind = "back" if back else "change"
+        _ask(of, as_json, kind=kind, name=name, query=changes)
 
 
 @query.command("list")

@@ -33,7 +33,7 @@ def report(
     from spillway.watch.report import page_of
     from spillway.watch.what_if import what_if as decided_again
 
-    begin, end = _moment(since, "--since", -math.inf), _moment(until, "--until", math.inf)
+    begin, end = moment(since, "--since", -math.inf), moment(until, "--until", math.inf)
     with progress_bar("report") as said:
         said("reading the journal", 0.1)
         facts = facts_of(folder, begin, end)
@@ -64,7 +64,7 @@ def _row(one: Any) -> dict[str, object]:
     }
 
 
-def _moment(text: str | None, option: str, otherwise: float) -> float:
+def moment(text: str | None, option: str, otherwise: float) -> float:
     if text is None:
         return otherwise
     try:

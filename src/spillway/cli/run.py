@@ -86,8 +86,9 @@ def run_flow(
     results = redirect_stdout(sys.stderr) if quiet else nullcontext()
     with results, opened(flow, name, root, master) as (application, output):
         errors.print(f"what Spark prints is in {_near(output.path)}", highlight=False)
-        with _seen(application, name, door), watched(application, output, quiet=quiet):
+        with _seen(application, name, door), watched(application, output, quiet=quiet) as screen:
             begin(application)
+            screen.counts(seconds)
             _supervise(application, seconds)
         errors.print("stopping", highlight=False)
     return application

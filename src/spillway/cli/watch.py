@@ -25,18 +25,35 @@ _COLUMNS = ("query", "class", "state", "target", "delay", "offered/s", "kept", "
 _LEFT = 3  # so many columns are words
 
 
+class Progress:
+    """How much of the time that a run was given is over; nothing while it begins."""
+
+    def __init__(self) -> None:
+        self._begun_s = 0.0
+        self._seconds: float | None = None
+
+    def counts(self, seconds: float | None) -> None:
+        """From now on."""
+        self._begun_s, self._seconds = time.monotonic(), seconds
+
+    def __str__(self) -> str:
+        if self._seconds is None:
+            return ""
+        return f"{time.monotonic() - self._begun_s:.0f} of {self._seconds:.0f} s"
+
+
 @contextmanager
 def watched(
     application: "Application", output: "SparkOutput", *, quiet: bool, screen: Console = errors
-) -> Iterator[None]:
+) -> Iterator[Progress]:
     """Show how it starts and runs, and what its planners and workers have to say."""
-    ended = threading.Event()
+    ended, progress = threading.Event(), Progress()
     drawn = screen.is_terminal and not quiet
     live = Live(
         console=screen,
         refresh_per_second=4,
         transient=True,
-        get_renderable=lambda: table(application),
+        get_renderable=lambda: table(application, progress),
     )
     last_s = time.monotonic()
 
@@ -46,7 +63,7 @@ def watched(
             screen.print(line, highlight=False, markup=False, soft_wrap=True)
         if not quiet and not drawn and time.monotonic() - last_s >= LINES_S:
             last_s = time.monotonic()
-            for line in lines(application):
+            for line in lines(application, progress):
                 screen.print(line, highlight=False, markup=False, soft_wrap=True)
 
     def follow() -> None:
@@ -58,7 +75,7 @@ def watched(
         live.start()
     follower.start()
     try:
-        yield
+        yield progress
     finally:
         ended.set()
         follower.join()
@@ -67,8 +84,9 @@ def watched(
         look()
 
 
-def table(application: "Application") -> RichTable:
-    shown = RichTable(title="Ctrl-C stops", title_justify="right")
+def table(application: "Application", progress: Progress) -> RichTable:
+    title = "; ".join(filter(None, [str(progress), "Ctrl-C stops"]))
+    shown = RichTable(title=title, title_justify="right")
     for number, column in enumerate(_COLUMNS):
         shown.add_column(column, justify="left" if number < _LEFT else "right")
     for row in _rows(application, recent_s=10.0):
@@ -77,9 +95,9 @@ def table(application: "Application") -> RichTable:
     return shown
 
 
-def lines(application: "Application") -> list[str]:
+def lines(application: "Application", progress: Progress) -> list[str]:
     """One for each query, then what is unusual."""
-    found = []
+    found = list(filter(None, [str(progress)]))
     for name, _, state, target, delay, offered, kept, _, batch in _rows(application, LINES_S):
         figures = f": delay {delay} of {target}, {offered}/s offered, kept {kept}, batch {batch}"
         found.append(f"{name} {state}{figures if delay != '-' else ''}")

@@ -137,6 +137,8 @@ def gate_options(flow: Flow, name: str, stream_name: str) -> dict[str, str]:
     }
     options |= {f"manager.{key}": written(value) for key, value in settings.items()}
     options |= answer_options(query, stream)
+    if service_class.max_shed is not None:
+        options.setdefault("max_shed", service_class.max_shed)  # a stream's own goes before it
     if stream.event_time is not None:
         options["heartbeat"] = stream.event_time
     return options

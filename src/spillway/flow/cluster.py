@@ -30,6 +30,11 @@ class Cluster(Part):
     most: int = Field(4, ge=1, le=10_000, description="nodes that may run at once")
     lease: Duration = Field("10s", description="how long a silent node keeps its queries")
     period: Duration = Field("5s", description="from one decision of the coordinator to the next")
+    handover: Duration = Field(
+        "2m",
+        description="how long the successor of a query that moves while it runs may take to catch"
+        " up, before the query is stopped here and started there instead",
+    )
     upper: float = Field(0.9, gt=0.0, description="load above which a node is relieved")
     target: float = Field(0.75, gt=0.0, description="load down to which it is relieved")
     lower: float = Field(0.5, gt=0.0, description="load below which it may be released")

@@ -57,9 +57,7 @@ def expanded(flow: Flow, folder: Path) -> Flow:
 def _select(name: str, flow: Flow) -> exp.Select:
     """The parsed SQL, if it looks at one row at a time: only then every row has one arrival."""
     tree = _named(name, lambda: parse(name, flow.streams[name].from_sql or ""))
-    found = next((what for what, kinds in _STATEFUL.items() if tree.find(*kinds)), None)
-    if found is None and not isinstance(tree, exp.Select):
-        found = "a set operation"
+    found = stateful(tree)
     if found is not None:
         raise SpillwayError(
             f"streams.{name}.from_sql has {found}: a derived stream selects and filters the rows of"
@@ -67,6 +65,12 @@ def _select(name: str, flow: Flow) -> exp.Select:
         )
     assert isinstance(tree, exp.Select)
     return tree
+
+
+def stateful(tree: exp.Query) -> str | None:
+    """What makes a row of the result depend on more than one row; None: nothing does."""
+    found = next((what for what, kinds in _STATEFUL.items() if tree.find(*kinds)), None)
+    return found or (None if isinstance(tree, exp.Select) else "a set operation")
 
 
 def _read_by(name: str, flow: Flow) -> str:

@@ -17,6 +17,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from spillway.errors import SpillwayError
 from spillway.flow.cluster import Cluster
+from spillway.flow.scale import Scale
 from spillway.flow.values import (
     MOST_NAMES,
     NONE,
@@ -33,6 +34,7 @@ from spillway.flow.values import (
     Wait,
 )
 from spillway.gate.rules import Policy
+from spillway.gate.shed_limit import ShedLimit
 from spillway.gate.shedders import catalog
 from spillway.load import laws
 from spillway.logs.catalog import MODULES
@@ -105,6 +107,9 @@ class ServiceClass(Part):
     min_keep: float = Field(
         0.0, ge=0.0, le=1.0, description="its queries never drop below this fraction of a stream"
     )
+    max_shed: str | None = Field(
+        None, description="`20% per 10m`: beyond it the delay of a query gives way, not its data"
+    )
     shedding: Literal["active", "paused"] = Field(
         "active", description="paused: its queries drop nothing, and their delay gives way"
     )
@@ -120,6 +125,14 @@ class ServiceClass(Part):
         except SpillwayError as error:
             raise ValueError(str(error)) from None
         return value
+
+    @field_validator("max_shed")
+    @classmethod
+    def _limits(cls, value: str | None) -> str | None:
+        try:
+            return value and ShedLimit.parse(value).text
+        except SpillwayError as error:
+            raise ValueError(str(error)) from None
 
     @property
     def law(self) -> tuple[str, dict[str, Any]]:
@@ -175,6 +188,13 @@ class Query(Part):
     error: str | None = Field(None, description="error budget of sums and counts, such as '5%'")
     error_tuples: int = Field(
         1000, ge=1, description="the smallest group, in offered tuples, that the budget covers"
+    )
+    partitions: int | None = Field(
+        None,
+        ge=1,
+        le=100_000,
+        description="partitions of its state, fixed by its checkpoint's first batch; the session's"
+        " by default",
     )
     gives: Literal["delay", "error"] = Field(
         "error", description="which one gives when delay target and error budget cannot both hold"
@@ -236,3 +256,13 @@ class Flow(Part):
     control: Control = Control()
     spark: SparkSettings = SparkSettings()
     cluster: Cluster | None = None
+    scale: Scale | None = None
+
+    @model_validator(mode="after")
+    def _is_one_application_or_many(self) -> "Flow":
+        if self.cluster is not None and self.scale is not None:
+            raise ValueError(
+                "cluster and scale exclude each other: one adds nodes, the other executors of one"
+                " application; leave one of them out"
+            )
+        return self

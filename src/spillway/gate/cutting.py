@@ -49,13 +49,13 @@ class Terms:
         thinned = self._thins(everything)
         if thinned is not None:
             kept, least = min(kept, thinned), self._min_keep
-        bounded = self.pace.bounds(kept, everything.tuples)
         pending = max(1, everything.tuples)
+        share = min(1.0, kept / pending)
+        bounded = self.pace.bounds(share * own.tuples, own.tuples)
         if self._cuts_oldest(kept, everything):
             newest = self._newest(decision, everything)
             share = min(1.0, (newest.reach_tuples - newest.skip_tuples) / pending)
             return Given(cut=newest, share=share, bounded=bounded)
-        share = min(1.0, kept / pending)
         given = cut(share * own.tuples, least, own.tuples, self.bounds, decision.reason)
         if self.entry is not None and given.reach_tuples < own.tuples and thinned is None:
             given = self._as_it_came(given, self.entry, own)
@@ -154,7 +154,7 @@ class Terms:
     @property
     def _may_cut(self) -> bool:
         """Whether tuples may go unread."""
-        return self._min_keep == 0.0 and self.options.joint is None and self.adapts
+        return self._min_keep == 0.0 and self.adapts
 
     @property
     def _min_keep(self) -> float:

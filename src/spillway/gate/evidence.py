@@ -23,6 +23,8 @@ _SUSPECT = 0.8  # of the time that a batch may take: shorter ones are no reason 
 _WORTH = 0.2  # of that time: where tuples take less, dropping them buys nothing
 _WHOLE = 10  # batches in a row that kept everything in time: no overload
 _FITS = 0.95  # of the time: what is thought to take less than this is no overload
+_FEW, _ALIKE = 0.25, 1.25  # of the last whole batch: what is kept and scanned, to compare them
+_LOOKS = 3  # at least, that a rate is measured by, however long batches take
 _LASTS = 5  # intervals: a rise that is shorter does not end a catch-up
 _PERSISTS = 20  # batches that would be too long by the best guess, more than would not
 _WARM_S = 60.0  # of a run: a JVM is warm by then
@@ -47,12 +49,15 @@ class Evidence:
         self._ended: BatchRecord | None = None  # since the last look
         self._whole = 0  # batches in a row that kept everything in time
         self._too_long = 0  # batches by the best guess, less those that were not
+        self._in_vain: list[BatchRecord] = []  # batches in a row that shed and gained nothing
 
     @property
     def last_s(self) -> float:
         return self._seen.last.duration_s if self._seen else math.inf
 
     def ended(self, batch: BatchRecord) -> None:
+        if self.overloaded and self._seen:
+            self._look_for_gain(batch)
         if batch.kept_tuples <= 0 or batch.duration_s <= 0.0:
             return
         self._ended = batch
@@ -61,7 +66,20 @@ class Evidence:
 
     def rest(self) -> None:
         """Nothing waits: what was shown is over."""
-        self.overloaded = False
+        self.overloaded, self._in_vain = False, []
+
+    def _look_for_gain(self, batch: BatchRecord) -> None:
+        """Batches that keep far less than the last whole one, and are hardly shorter, show that the
+        tuples never were what took the time, whatever was thought before."""
+        whole = self._seen.last
+        few = not _is_whole(batch) and batch.kept_tuples <= _FEW * whole.kept_tuples
+        alike = batch.scanned_tuples <= _ALIKE * whole.scanned_tuples
+        long = batch.duration_s >= (1.0 - _WORTH) * whole.duration_s
+        self._in_vain = [*self._in_vain, batch] if few and alike and long else []
+        if len(self._in_vain) >= _FEWEST:
+            for each in self._in_vain:
+                self._seen.add(each)
+            self.rest()
 
     def look(
         self, now: Standing, room: Room, prices: Prices | None, behind_since_s: float | None = None
@@ -84,13 +102,13 @@ class Evidence:
         if seen and now.now_s <= seen[-1][0]:  # the clock was set back
             seen.clear()
         seen.append((now.now_s, now.offered_tuples))
-        while len(seen) > 2 and now.now_s - seen[1][0] >= _LASTS * room.interval_s:
+        while len(seen) > _LOOKS and now.now_s - seen[1][0] >= _LASTS * room.interval_s:
             seen.popleft()
 
     def _rate_per_s(self, now_s: float, room: Room, behind_since_s: float | None) -> float:
         """The least of the last interval and the one before it; in a catch-up also of all of it, or
         of the last intervals. Once it is an overload, over both."""
-        if len(self._offered) < 3:
+        if len(self._offered) < _LOOKS:
             return 0.0
         last = self._place(now_s - room.interval_s, len(self._offered) - 1)
         before = self._place(now_s - 2.0 * room.interval_s, last)

@@ -106,6 +106,10 @@ class Gate:
             self._decision, self._entry = _NO_PERIOD_YET, EntryShare()
             self._restraint.serve(adapts=self._law.adapts)
 
+    def resized(self, factor: float) -> None:
+        """Its batches have so many times the cores from now on."""
+        self._model.resized(factor)
+
     # -- what it answers
 
     @property
@@ -145,6 +149,7 @@ class Gate:
             prices=self.prices,
             wait_s=wait_s,
             overloaded=self._restraint.must_go,
+            gives_way=self._restraint.gives_way,
         )
 
     def reported(self) -> None:
@@ -164,7 +169,7 @@ class Gate:
             self._meter.begin(replace(self._standing, backlog=Backlog()))
         tick(self, {self.options.class_name: self._decides()}, self)
         decision = self._restraint.overruled(self._decision, self._order)
-        terms = self._terms(now_s, decision)
+        terms = self._terms(now_s, decision, waiting.arrivals)
         if self._alone:
             decision = replace(decision, reason=f"no control loop: {decision.reason}")
         given = terms.cut(decision, everything, waiting.arrivals)
@@ -258,14 +263,14 @@ class Gate:
         self._left_behind |= self._restraint.look(self._standing, self.prices)
         return self._restraint.decider(self._law)
 
-    def _terms(self, now_s: float, decision: Decision) -> Terms:
+    def _terms(self, now_s: float, decision: Decision, own: Arrivals) -> Terms:
         """`decision` is what is done, which may be another than the law's."""
         assert self._pace is not None
         assert self._standing is not None
         pace, restraint = self._pace, self._restraint
         as_it_came = self._by_period and decision.action is self._decision.action
-        if restraint.probes(self._standing, decision):
-            most = min(pace.kept_tuples, self._standing.backlog.pending_tuples)
+        most = min(pace.kept_tuples, own.tuples)  # bounds are of this gate alone
+        if restraint.probes(self._standing, decision, most):
             pace = pace.within(most // 2, "probing")
         return Terms(
             options=self.options,

@@ -17,7 +17,7 @@ from spillway.gate.masks import parse_shares, text_of
 from spillway.gate.rules import POLICIES, Rule, Stretch, kept_tuples
 from spillway.gate.sampling import PPM
 from spillway.gate.shedders.catalog import decode_selection, encode_selection
-from spillway.model import Prices
+from spillway.model import Owned, Prices
 
 VERSION = 1
 SENTINEL: dict[str, Any] = {"v": VERSION, "seq": -1}  # where a query is before its batch 0
@@ -86,6 +86,7 @@ class Offset:
     # How far each partition has ever been offered: what is pending lies between its stop and here.
     # Empty in offsets of 0.1.0.
     ends: Mapping[int, int] = field(default_factory=dict)
+    owned: Owned | None = None  # None: all windows
 
     @property
     def offered_tuples(self) -> int:
@@ -136,6 +137,8 @@ def encode(offset: Offset) -> dict[str, Any]:
         value["arrived"] = asdict(offset.arrived)
     if offset.gap is not None:
         value["gap"] = asdict(offset.gap)
+    if offset.owned is not None:
+        value["owned"] = asdict(offset.owned)
     return value
 
 
@@ -185,7 +188,7 @@ def decode(value: Mapping[str, Any]) -> Offset:
 
 
 def _decode(value: Mapping[str, Any]) -> Offset:
-    arrived, gap = value.get("arrived"), value.get("gap")
+    arrived, gap, owned = (value.get(name) for name in ("arrived", "gap", "owned"))
     partitions = {
         stored.partition(name): stored.table(part, "partition")
         for name, part in stored.table(value["partitions"], "partitions").items()
@@ -205,6 +208,7 @@ def _decode(value: Mapping[str, Any]) -> Offset:
         prices=_decode_prices(value.get("learned")),
         arrived=None if arrived is None else stored.flat(Arrived, arrived, "arrived"),
         gap=None if gap is None else stored.flat(Gap, gap, "gap"),
+        owned=None if owned is None else stored.flat(Owned, owned, "owned"),
         heartbeat=stored.flag(value["heartbeat"], "heartbeat"),
         instances=stored.count(value.get("instances", 0), "instances"),
         pinned={stored.text(k, "pinned"): stored.text(v, k) for k, v in pinned.items()},

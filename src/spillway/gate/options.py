@@ -175,11 +175,7 @@ OPTIONS: tuple[Option, ...] = (
         default=False,
         set_by="run",
     ),
-    Option(
-        "masks",
-        "text",
-        "query:ppm,... of a fused plan; adds `_queries`, bit k set where query k sees the row",
-    ),
+    Option("masks", "text", "query:ppm,... of a fused plan; adds `_queries`, bit k: k sees it"),
     Option(
         "split",
         "text",
@@ -188,6 +184,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("instances", "text", "file with a template's instances; adds `_version`", set_by="run"),
     Option("channel", "text", "socket of the control loop", set_by="run"),
     Option("leased", "flag", "plans only while the driver allows it", default=False, set_by="run"),
+    Option("follows", "text", "offset of the checkpoint that this one goes on from", set_by="run"),
 )
 
 
@@ -229,6 +226,7 @@ class GateOptions:
     joint: str | None
     channel: str | None
     leased: bool
+    follows: str | None
     class_name: str
     gate: str | None
     query: str | None
@@ -244,7 +242,8 @@ class GateOptions:
         require_local("record", given["record"])
         _refuse_together(given, checkpoint, selection)
         whole_windows = selection is not None and selection.whole_windows is not None
-        needs_all = given["weight"] or whole_windows  # a tuple without a chance has no weight
+        # A tuple without a chance has no weight, and one side of a join must not run ahead.
+        needs_all = given["weight"] or whole_windows or given["joint"] is not None
         made = {
             "target": given["delay"],
             "law_parameters": laws.checked(given["manager"], given["manager.NAME"]),

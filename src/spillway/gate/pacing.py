@@ -16,6 +16,7 @@ SCANNED_PER_KEPT = 50  # an unread tuple costs a fraction of a kept one
 RESTART_SHARE = 0.25  # of the target: what a restart may spend on its first batch
 _OF_SHORTEST = 2.0  # a batch may be twice as long as the shortest: that one is all fixed price
 _FORGET = 1.05  # of the best rate, for every batch
+_HALVED = 2.0  # times smaller: a batch that is compared with one before it
 _NEAR = 0.5  # of the bound: a batch this large shows whether the bound is right
 
 
@@ -30,6 +31,7 @@ class Pace:
     best_per_s: float = 0.0  # kept tuples over duration
     shortest_s: float = 0.0  # of a batch on the machine as it is now; 0: no batch yet
     shortest_tuples: int = 0  # in that batch
+    larger: tuple[int, float] = (0, 0.0)  # a batch before: its tuples, and what it took
 
     @classmethod
     def at_start(cls, first_batch: int, prices: Prices | None, target: Target) -> "Pace":
@@ -61,9 +63,10 @@ class Pace:
                 kept_tuples=most,
                 scanned_tuples=max(self.scanned_tuples, int(GROWTH * scanned)),
             )
-        shortest_s, shortest_tuples = self._shortest(batch)
+        shortest_s, shortest_tuples = self._shortest(kept, batch.duration_s)
         longest_s = max(target.delay_s, _OF_SHORTEST * shortest_s)
         factor, per_s = longest_s / batch.duration_s, kept / batch.duration_s
+        last = kept, batch.duration_s
         if per_s > _IMPROVED * self.best_per_s:
             factor = max(factor, min(GROWTH, GROWTH * factor))
         return replace(
@@ -76,15 +79,24 @@ class Pace:
             best_per_s=max(per_s, self.best_per_s / _FORGET),
             shortest_s=shortest_s,
             shortest_tuples=shortest_tuples,
+            larger=self.larger if kept <= self.larger[0] < _HALVED * kept else last,
         )
 
-    def _shortest(self, batch: BatchRecord) -> tuple[float, int]:
+    def _shortest(self, kept: int, took_s: float) -> tuple[float, int]:
         """Only what a larger batch cannot explain by its size shows a machine that became slower:
         otherwise long batches would allow ever longer ones."""
-        if self.shortest_s <= 0.0 or batch.duration_s <= self.shortest_s:
-            return batch.duration_s, batch.kept_tuples
-        times = max(1.0, batch.kept_tuples / self.shortest_tuples)
-        return max(self.shortest_s, batch.duration_s / times), self.shortest_tuples
+        if self.shortest_s <= 0.0 or took_s <= self.shortest_s:
+            return took_s, kept
+        least_s = took_s / max(1.0, kept / self.shortest_tuples)
+        return max(self.shortest_s, least_s, self._alone_s(kept, took_s)), self.shortest_tuples
+
+    def _alone_s(self, kept: int, took_s: float) -> float:
+        """Without a tuple: what a batch takes that is half as large as one before it, and hardly
+        shorter. Smaller and smaller ones would carry ever less and be as long."""
+        larger, longer_s = self.larger
+        if larger < _HALVED * kept:
+            return 0.0
+        return took_s - kept * max(0.0, longer_s - took_s) / (larger - kept)
 
 
 def _moved(bound: int, factor: float, tuples: int) -> int:

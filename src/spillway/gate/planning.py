@@ -114,6 +114,7 @@ def next_offset(
         gap=_gap(previous, waiting, stretches, now_s),
         pinned=previous.pinned,
         ends=ends if beyond >= totals.pending else {},
+        owned=previous.owned,
     )
 
 

@@ -78,6 +78,11 @@ class Restraint:
         self._evidence.ended(batch)
         self._since_probe += 1
 
+    @property
+    def gives_way(self) -> bool:
+        """The delay, because `max_shed` is reached."""
+        return self.must_go and self.least_share > 0.0
+
     def target(self, order: Order) -> Target:
         """What is steered by: the target, as far as shedding can hold it."""
         if not self._adapts:
@@ -142,17 +147,17 @@ class Restraint:
         reason = decision.reason
         if self._reach.why_not:
             reason = f"{reason}; {self._reach.why_not}"
-        if self._account is not None and self.least_share > 0.0:
+        if self._account is not None and self.gives_way:
             reason = f"{reason}; max_shed {self._account.limit.text}: the delay gives way"
         return replace(decision, reason=reason)
 
-    def probes(self, now: Standing, decision: Decision) -> bool:
+    def probes(self, now: Standing, decision: Decision, most: int) -> bool:
         """Whether this batch is half as large as it could be, so that two sizes can be compared.
 
         It is where that delays nobody beyond half of the target, or where all depends on it.
         """
         evidence, backlog = self._evidence, now.backlog
-        if backlog.pending_tuples < _PROBE_TUPLES:
+        if most < _PROBE_TUPLES:
             return False
         if evidence.overloaded or not (self._adapts and _keeps(decision, backlog)):
             return False

@@ -127,6 +127,36 @@ class BatchModel:
         self._remember(weight, seen)
         self._estimate()
 
+    def resized(self, factor: float) -> None:
+        """The machine has so many times the cores: tuples take their part of the time, the fixed
+        price stays. What was seen counts as if it had been seen there."""
+        o, k, s = self._theta
+        self._theta = (o, k / factor, s / factor)
+        if self._anchored is not None:
+            fixed_s, kept_s, scanned_s = self._anchored
+            self._anchored = (fixed_s, kept_s / factor, scanned_s / factor)
+        duration_s, kept, both = self._typical
+        self._typical = (self._elsewhere_s(duration_s, factor), kept, both)
+        p, q, r = self._products
+        a, b, c = self._squares[:3]
+        stays = o * (1.0 - 1.0 / factor)
+        self._products = (
+            p / factor + stays * a,
+            q / factor + stays * b,
+            r / factor + stays * c,
+        )
+        u, w = 1.0 / factor, 1.0 / factor**2
+        (oo, ok, os), (_, kk, ks), (_, _, ss) = self._covariance
+        self._covariance = (
+            (oo, ok * u, os * u),
+            (ok * u, kk * w, ks * w),
+            (os * u, ks * w, ss * w),
+        )
+
+    def _elsewhere_s(self, duration_s: float, factor: float) -> float:
+        fixed_s = min(self.overhead_s, duration_s)
+        return fixed_s + (duration_s - fixed_s) / factor
+
     def _follow(self, duration_s: float, predicted_s: float) -> None:
         """Move the pace towards what a batch took; a single pause moves it by a bounded step."""
         surprise = math.log(duration_s / max(predicted_s, SHORTEST_S) / self.pace)

@@ -4,8 +4,8 @@ Offsets that compaction or transaction markers have taken are positions without 
 as offered like any other; reading them yields nothing.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from typing import Any
 
@@ -20,13 +20,15 @@ from spillway.gate.options import FAIL_ON_DATA_LOSS
 from spillway.logs.dead_letters import SAMPLES_PER_READ, DeadLetters, Found, Malformed
 from spillway.logs.intervals import NOWHERE, Intervals, among, interval, runs, size, union
 from spillway.logs.json_rows import JsonDecoder
-from spillway.logs.kafka_client import borrowed_reader, client_config
+from spillway.logs.kafka_client import Piece, Reader, borrowed_reader, client_config
+from spillway.logs.kafka_form import Form
 from spillway.logs.kafka_history import WatermarkHistory
-from spillway.logs.kafka_rows import RAW_COLUMNS, RAW_HEADERS, raw_array
+from spillway.logs.kafka_native import takes
+from spillway.logs.kafka_rows import RAW_COLUMNS, RAW_HEADERS
 from spillway.logs.kafka_starts import WHEN, Starts
 from spillway.logs.kafka_topics import KafkaTopics, TopicLog
 from spillway.logs.kafka_watch import TopicWatch, admin_of, known_partitions
-from spillway.logs.schema import ARRIVAL, conformed, with_arrival
+from spillway.logs.schema import ARRIVAL, conformed
 from spillway.logs.topics import CHOICES, ORDER, choice
 from spillway.options import Option, lowered, read
 from spillway.ports import ArrivalCurve, Span
@@ -50,6 +52,13 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option(
         "headers", "flag", "adds `headers` to raw rows", default=False, also=("includeHeaders",)
+    ),
+    Option(
+        "reader",
+        "choice",
+        "who reads: compiled code where it is installed, or Python; both give the same rows",
+        default="native",
+        choices=("native", "python"),
     ),
     Option(
         "group",
@@ -126,6 +135,7 @@ class KafkaLog:
         self._config = client_config(given["kafka.NAME"])
         self._decode: str = given["decode"] or ("raw" if schema is None else "json")
         self._headers: bool = given["headers"]
+        self._wants_native: bool = given["reader"] == "native"
         self._group: str | None = given["group"]
         self._outage_s: float = given["outage_timeout"]
         self._dead_letters = DeadLetters(directory=given["dead_letter"])
@@ -160,15 +170,15 @@ class KafkaLog:
         malformed, lost, reached = [NOWHERE], [NOWHERE], span.start
         samples: list[Malformed] = []
         try:
-            for records in self._records(span, wanted, lost):
-                batch, found = self._batch(records)
+            for piece in self._pieces(span, wanted, lost):
+                found = piece.malformed
                 malformed.append(runs(np.array([m.position for m in found], dtype=np.int64)))
                 samples += found[: SAMPLES_PER_READ - len(samples)]
-                reached = records[-1].offset() + 1
+                reached = piece.reached or reached
                 if found and self._fail_fast:
                     raise self._refusal(span.partition, found[0])
-                if batch.num_rows:
-                    yield batch
+                if piece.rows is not None and piece.rows.num_rows:
+                    yield piece.rows
         finally:
             gone = union(lost)
             missing = gone if wanted is None else among(wanted, gone)
@@ -199,16 +209,17 @@ class KafkaLog:
         if self._group is not None:
             self._watch.commit(self._group, stops)
 
-    def _records(
+    def _pieces(
         self, span: Span, wanted: npt.NDArray[np.int64] | None, lost: list[Intervals]
-    ) -> Iterator[Sequence[Any]]:
-        """Records of the wanted offsets, some in each list; long holes are never fetched."""
-        with borrowed_reader(self._config) as reader:
+    ) -> Iterator[Piece]:
+        """Pieces with the wanted records; long holes are never fetched."""
+        with self._reader(self._form) as reader:
             for part in _parts(span, wanted):
-                for fetched in reader.fetch(part, self._topic, self._outage_s, lost):
-                    records = fetched if wanted is None else _only(fetched, wanted)
-                    if records:
-                        yield records
+                yield from reader.fetch(self._form, part, wanted, self._outage_s, lost)
+
+    def _reader(self, form: Form) -> AbstractContextManager[Reader]:
+        native = self._wants_native and takes(form)
+        return borrowed_reader(self._config, native=native)
 
     def _found(self, positions: Intervals, judged: Intervals) -> Found:
         return Found(positions=positions, judged=judged if self._once else NOWHERE)
@@ -220,26 +231,6 @@ class KafkaLog:
             " DROPMALFORMED to leave such records out and count them"
         )
 
-    def _batch(self, records: Sequence[Any]) -> tuple[pa.RecordBatch, list[Malformed]]:
-        malformed: list[Malformed] = []
-        if self._decode == "raw":
-            stamps = [record.timestamp() for record in records]
-            arrays = [raw_array(field, records, stamps) for field in self._schema]
-        else:
-            values = [record.value() for record in records]
-            decoded = self._decoder.decode(values)
-            malformed = [
-                Malformed(position=records[i].offset(), reason=reason, raw=values[i])
-                for i, reason in decoded.bad.items()
-            ]
-            records = [records[i] for i in decoded.good] if malformed else records
-            arrays = [column.combine_chunks() for column in decoded.rows.columns]
-            stamps = [record.timestamp() for record in records]
-        arrival_ms = np.array([stamp[1] for stamp in stamps], dtype=np.int64)
-        arrays.append(pa.array(arrival_ms * 1000).view(ARRIVAL.type))
-        batch = pa.RecordBatch.from_arrays(arrays, schema=with_arrival(self._schema))
-        return batch, malformed
-
     def _older_samples(self, span: Span, history: WatermarkHistory) -> list[tuple[int, float]]:
         """Watermarks of the time before the first sample, from offsets by time."""
         last_s = history.first_time_s if history.first is not None else WallClock().now_s()
@@ -250,17 +241,20 @@ class KafkaLog:
         return [(span.start, first_s), *passed]
 
     def _first_time_s(self, span: Span) -> float | None:
-        with borrowed_reader(self._config) as reader:
-            records = next(reader.fetch(span, self._topic, self._outage_s, []), None)
-            return float(records[0].timestamp()[1]) / 1000.0 if records else None
+        form = Form(topic=self._topic, schema=pa.schema([]), raw=True)
+        with self._reader(form) as reader:
+            piece = next(reader.fetch(form, span, None, self._outage_s, []), None)
+        if piece is None or piece.rows is None:
+            return None
+        return float(piece.rows.column(ARRIVAL.name)[0].value) / 1e6
 
     @cached_property
     def _watch(self) -> TopicWatch:
         return TopicWatch(self._config, self._topic, self._outage_s, self._topic_id)
 
     @cached_property
-    def _decoder(self) -> JsonDecoder:
-        return JsonDecoder(self._schema)
+    def _form(self) -> Form:
+        return Form(topic=self._topic, schema=self._schema, raw=self._decode == "raw")
 
     @cached_property
     def _schema(self) -> pa.Schema:
@@ -283,9 +277,3 @@ def _parts(span: Span, wanted: npt.NDArray[np.int64] | None) -> list[Span]:
         Span(partition=span.partition, start=start, stop=stop)
         for start, stop in zip(starts, stops, strict=True)
     ]
-
-
-def _only(records: Sequence[Any], wanted: npt.NDArray[np.int64]) -> Sequence[Any]:
-    offsets = np.fromiter((record.offset() for record in records), dtype=np.int64)
-    places = np.minimum(np.searchsorted(wanted, offsets), len(wanted) - 1)
-    return [records[i] for i in np.flatnonzero(wanted[places] == offsets).tolist()]

@@ -1,21 +1,24 @@
 """Connections to Kafka: options, readers that a worker process keeps, fetching a range."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from time import monotonic, sleep
-from typing import Any
+from typing import Protocol
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+import pyarrow as pa
 
 from spillway.errors import SpillwayError
-from spillway.logs.intervals import Intervals, interval
+from spillway.logs.dead_letters import Malformed
+from spillway.logs.intervals import Intervals, Positions, interval
+from spillway.logs.kafka_form import Form
 from spillway.logs.kafka_options import Config, checked_config
-from spillway.logs.schema import BATCH_ROWS
+from spillway.logs.saying import say_once
 from spillway.ports import Span
 
-_POLL_S = 0.2
-_ENDS_TIMEOUT_S = 5.0
+POLL_S = 0.2
+ENDS_TIMEOUT_S = 5.0
 _DEFAULTS = {
     "log_level": "2",  # what matters reaches the user as an error
     "fetch.wait.max.ms": "5",  # only existing records are read: never wait for more
@@ -25,7 +28,7 @@ _DEFAULTS = {
     "socket.connection.setup.timeout.ms": "5000",
     "reconnect.backoff.max.ms": "1000",
 }
-_READER = {
+READER = {
     "group.id": "spillway",  # asked for by the library; readers never join or commit
     "enable.auto.commit": "false",
     "enable.auto.offset.store": "false",
@@ -39,89 +42,128 @@ def client_config(given: Mapping[str, str]) -> Config:
     return checked_config(given, _DEFAULTS)
 
 
-class Reader:
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """What one call to the client brought."""
+
+    following: int  # the next offset to ask for
+    ended: bool = False  # nothing of the range is left
+    astray: bool = False  # the log has no such offset
+    rows: pa.RecordBatch | None = None  # with `_arrival`
+    malformed: list[Malformed] = field(default_factory=list)
+    reached: int | None = None  # behind the last wanted record
+
+
+class Client(Protocol):
     """One consumer, assigned by hand to the range that is read."""
 
-    def __init__(self, config: Config) -> None:
+    complaint: str  # kept for the message of an outage; the library goes on trying by itself
+
+    def assign(self, topic: str, partition: int, offset: int) -> None: ...
+
+    def unassign(self) -> None: ...
+
+    def piece(self, form: Form, following: int, stop: int, wanted: Positions | None) -> Piece:
+        """Wanted records of [following, stop) that come within a moment."""
+        ...
+
+    def ends(self, topic: str, partition: int) -> tuple[int, int] | None:
+        """The first offset of the log and the next one to be written; None: no broker answers."""
+        ...
+
+
+class BrokenReaderError(Exception):
+    """The native reader cannot go on; what it has handed over stands."""
+
+
+class Reader:
+    def __init__(self, config: Config, *, native: bool) -> None:
+        self._config = config
         self._servers = dict(config)["bootstrap.servers"]
-        self._complaint = ""
-        try:
-            self._consumer = Consumer({**dict(config), **_READER, "error_cb": self._complain})
-        except KafkaException as error:
-            raise SpillwayError(f"Kafka option refused: {error.args[0].str()}") from error
+        self._client = _native(config) if native else _python(config)
 
     def fetch(
-        self, span: Span, topic: str, outage_s: float, lost: list[Intervals]
-    ) -> Iterator[Sequence[Any]]:
-        """The records of a span that exist, in lists; an outage is waited for.
+        self,
+        form: Form,
+        span: Span,
+        wanted: Positions | None,
+        outage_s: float,
+        lost: list[Intervals],
+    ) -> Iterator[Piece]:
+        """Pieces with the wanted records of a span that exist; an outage is waited for.
 
         What has gone since it was planned is added to `lost`; the rest is still read. Nothing
         outside of the span comes out, wherever the log begins and ends by now.
         """
+        left = span
+        try:
+            for piece in self._pieces(form, span, wanted, outage_s, lost):
+                yield piece
+                left = replace(span, start=piece.following)
+        except BrokenReaderError as error:
+            say_once(f"the native reader failed ({error}): the query goes on without it")
+            self._client = _python(self._config)
+            yield from self._pieces(form, left, wanted, outage_s, lost)
+
+    def rest(self) -> None:
+        """Stops fetching ahead: the next range may be another worker's."""
+        self._client.unassign()
+
+    def _pieces(
+        self,
+        form: Form,
+        span: Span,
+        wanted: Positions | None,
+        outage_s: float,
+        lost: list[Intervals],
+    ) -> Iterator[Piece]:
         following, heard_s, astray = span.start, monotonic(), False
-        self._consumer.assign([TopicPartition(topic, span.partition, following)])
+        self._client.assign(form.topic, span.partition, following)
         while following < span.stop:
             if not astray:
-                records, ended, astray = self._next(following, span.stop)
-                if records:
-                    following = records[-1].offset() + 1
-                    yield records
+                piece = self._client.piece(form, following, span.stop, wanted)
+                astray = piece.astray
+                if piece.following > following:
+                    following = piece.following
+                    yield piece
                     heard_s = monotonic()  # a slow reader is no silence
-                if ended:
+                if piece.ended:
                     break
             silent = monotonic() - heard_s > outage_s
             if not (astray or silent):
                 continue
-            if (ends := self._ends(topic, span.partition)) is None:
-                sleep(_POLL_S)
+            if (ends := self._client.ends(form.topic, span.partition)) is None:
+                sleep(POLL_S)
             left = following if ends is None else _first_left(following, span, ends, silent)
             if left > following:
                 lost.append(interval(following, left))
                 following, heard_s = left, monotonic()
             elif silent:
                 raise SpillwayError(
-                    f"no records from Kafka at {self._servers} for {outage_s:g} s: topic '{topic}',"
-                    f" partition {span.partition}, offset {following}; are the brokers up?"
-                    f"{self._complaint}"
+                    f"no records from Kafka at {self._servers} for {outage_s:g} s:"
+                    f" topic '{form.topic}', partition {span.partition}, offset {following};"
+                    f" are the brokers up?{self._client.complaint}"
                 )
             if astray and ends is not None:
-                self._consumer.assign([TopicPartition(topic, span.partition, following)])
+                self._client.assign(form.topic, span.partition, following)
                 astray = False
 
-    def rest(self) -> None:
-        """Stops fetching ahead: the next range may be another worker's."""
-        self._consumer.unassign()
 
-    def _next(self, following: int, stop: int) -> tuple[list[Any], bool, bool]:
-        """Records of [following, stop); whether that was all; whether the log has no such place."""
-        records: list[Any] = []
-        messages: Sequence[Any] = self._consumer.consume(min(BATCH_ROWS, stop - following), _POLL_S)
-        for message in messages:
-            error = message.error()
-            if error is None and following <= message.offset() < stop:
-                records.append(message)
-            elif error is None or error.code() == KafkaError._PARTITION_EOF:
-                if message.offset() >= stop:
-                    return records, True, False
-            elif error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
-                return records, False, True
-            else:
-                self._complain(error)
-        return records, False, False
+def _python(config: Config) -> Client:
+    from spillway.logs.kafka_python import PythonClient
 
-    def _ends(self, topic: str, partition: int) -> tuple[int, int] | None:
-        """The first offset of the log and the next one to be written; None: no broker answers."""
-        try:
-            place = TopicPartition(topic, partition)
-            found = self._consumer.get_watermark_offsets(place, timeout=_ENDS_TIMEOUT_S)
-        except KafkaException as error:
-            self._complain(error.args[0])
-            return None
-        return found if found and min(found) >= 0 else None
+    return PythonClient(config)
 
-    def _complain(self, error: Any) -> None:
-        """Kept for the message of an outage; the client library goes on trying by itself."""
-        self._complaint = f" ({error.str()})"
+
+def _native(config: Config) -> Client:
+    """The fallback, where there is no native reader that works."""
+    from spillway.logs.kafka_native import NativeClient
+
+    try:
+        return NativeClient(config)
+    except BrokenReaderError as error:
+        say_once(f"no native reader ({error}): the query goes on without it")
+        return _python(config)
 
 
 def _first_left(following: int, span: Span, ends: tuple[int, int], silent: bool) -> int:
@@ -134,14 +176,14 @@ def _first_left(following: int, span: Span, ends: tuple[int, int], silent: bool)
     return min(max(following, first), span.stop)
 
 
-_idle: dict[tuple[int, Config], list[Reader]] = {}
+_idle: dict[tuple[int, Config, bool], list[Reader]] = {}
 
 
 @contextmanager
-def borrowed_reader(config: Config) -> Iterator[Reader]:
+def borrowed_reader(config: Config, *, native: bool) -> Iterator[Reader]:
     """A reader of this process, connected already if it has been used before."""
-    idle = _idle.setdefault((os.getpid(), config), [])
-    reader = idle.pop() if idle else Reader(config)
+    idle = _idle.setdefault((os.getpid(), config, native), [])
+    reader = idle.pop() if idle else Reader(config, native=native)
     try:
         yield reader
     finally:

@@ -7,7 +7,8 @@ are the same, the same rows. What each sink makes of that is its GUARANTEE.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 
 # One line a sink. Each module has OPTIONS, GUARANTEE and `open_sink(query, given)`; where a sink
 # cannot go on from a checkpoint, also RECOVERS = False; where it can compare epochs with those who
-# wrote before, also `open_fenced_sink(query, given, fence)`.
+# wrote before, also `open_fenced_sink(query, given, fence)`; where it can replace what it holds,
+# also `open_repair(query, given)`.
 MODULES: Mapping[str, str] = {
     "console": "spillway.sinks.console",
     "memory": "spillway.sinks.memory",
@@ -33,17 +35,37 @@ MODULES: Mapping[str, str] = {
     "python": "spillway.sinks.python",
 }
 Aim = Callable[[Any], Any]  # gives a stream writer its sink
+Part = Callable[["DataFrame", int], "DataFrame"]
+Repair = Callable[[Any, str | None, Sequence[datetime]], None]  # rows, the windows they replace
+
+
+class BatchWise:
+    """A stream writer that hands on what `part` leaves of every batch."""
+
+    def __init__(self, writer: Any, part: Part) -> None:
+        self._writer, self._part = writer, part
+
+    def foreachBatch(self, write: Callable[[DataFrame, int], None]) -> Any:  # noqa: N802
+        part = self._part
+        return self._writer.foreachBatch(lambda rows, batch: write(part(rows, batch), batch))
 
 
 def start(
-    frame: DataFrame, name: str, query: Query, checkpoint: str, fence: Fence | None = None
+    frame: DataFrame,
+    name: str,
+    query: Query,
+    checkpoint: str,
+    fence: Fence | None = None,
+    part: Part | None = None,
 ) -> StreamingQuery:
     """Start the query; its batches run until it is stopped. With a fence only the last node that
-    was given the query writes, as far as the sink can tell."""
+    was given the query writes, as far as the sink can tell. `part`: what of a batch is written,
+    by sinks that get batches."""
     writer = frame.writeStream.queryName(name).outputMode(query.mode)
     if getattr(_module(query.sink.type), "RECOVERS", True):
         writer = writer.option("checkpointLocation", checkpoint)
-    started: StreamingQuery = _opened(name, query.sink, fence)(writer).start()
+    aim = _opened(name, query.sink, fence)
+    started: StreamingQuery = aim(writer if part is None else BatchWise(writer, part)).start()
     return started
 
 
@@ -56,6 +78,12 @@ def require_ready(flow: Flow) -> None:
 def aimed(writer: Any, name: str, sink: Sink) -> Any:
     """The stream writer with its sink, not started."""
     return _opened(name, sink)(writer)
+
+
+def repair_of(name: str, sink: Sink) -> Repair | None:
+    """Writes rows instead of what the sink has of these windows; None: this sink cannot."""
+    opened = getattr(_module(sink.type), "open_repair", None)
+    return None if opened is None else opened(name, given_to(name, sink))
 
 
 def given_to(name: str, sink: Sink) -> dict[str, Any]:

@@ -10,6 +10,7 @@ the same key the last one stays.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -75,27 +76,56 @@ def open_sink(query: str, given: Mapping[str, Any]) -> Callable[[Any], Any]:
 def open_fenced_sink(
     query: str, given: Mapping[str, Any], fence: Fence | None
 ) -> Callable[[Any], Any]:
-    client()
-    remember_value(unquote(urlsplit(given["url"].removeprefix("jdbc:")).password or ""))
+    _prepare(given)
 
     def write(rows: DataFrame, batch_id: int) -> None:
-        table = _flat(rows).toArrow()
-        for column in given["key"]:
-            if column not in table.column_names:
-                raise SpillwayError(
-                    f"queries.{query}.sink.key names '{column}':"
-                    f" the result has {', '.join(table.column_names)}"
-                )
+        table = _table(query, rows, given["key"])
         if table.num_rows:
             upsert(table, given["url"], given["table"], given["key"], fence)
 
     return lambda writer: writer.foreachBatch(write)
 
 
+def open_repair(
+    query: str, given: Mapping[str, Any]
+) -> Callable[[DataFrame, str | None, Sequence[datetime]], None]:
+    """Instead of what the table has of the windows that begin then."""
+    _prepare(given)
+
+    def write(rows: DataFrame, period: str | None, begins: Sequence[datetime]) -> None:
+        table = _table(query, rows, given["key"])
+        stale = None if period is None else (f"{period}_start", begins)
+        upsert(table, given["url"], given["table"], given["key"], stale=stale)
+
+    return write
+
+
+def _prepare(given: Mapping[str, Any]) -> None:
+    client()
+    remember_value(unquote(urlsplit(given["url"].removeprefix("jdbc:")).password or ""))
+
+
+def _table(query: str, rows: DataFrame, key: Sequence[str]) -> pa.Table:
+    table: pa.Table = _flat(rows).toArrow()
+    for column in key:
+        if column not in table.column_names:
+            raise SpillwayError(
+                f"queries.{query}.sink.key names '{column}':"
+                f" the result has {', '.join(table.column_names)}"
+            )
+    return table
+
+
 def upsert(
-    rows: pa.Table, url: str, table: str, key: Sequence[str], fence: Fence | None = None
+    rows: pa.Table,
+    url: str,
+    table: str,
+    key: Sequence[str],
+    fence: Fence | None = None,
+    stale: tuple[str, Sequence[datetime]] | None = None,
 ) -> None:
-    """All rows in one transaction; a table that is not there is made."""
+    """All rows in one transaction; a table that is not there is made. What is stale, by a column's
+    values, goes in the same one."""
     names = rows.column_names
     declared = ", ".join(f"{_quoted(f.name)} {_type(f)}" for f in rows.schema)
     primary = ", ".join(map(_quoted, key))
@@ -108,6 +138,10 @@ def upsert(
         if fence is not None:
             _pass(cursor, fence)
         cursor.execute(f"CREATE TABLE IF NOT EXISTS {target} ({declared}, PRIMARY KEY ({primary}))")
+        if stale is not None:
+            cursor.execute(
+                f"DELETE FROM {target} WHERE {_quoted(stale[0])} = ANY(%s)", (list(stale[1]),)
+            )
         cursor.execute(f"CREATE TEMPORARY TABLE batch ({declared}) ON COMMIT DROP")
         with cursor.copy(f"COPY batch ({columns}) FROM STDIN") as copy:
             for batch in rows.to_batches():

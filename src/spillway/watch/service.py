@@ -75,8 +75,9 @@ class Service:
 
     async def look(self) -> None:
         async with self._looking:
-            self._snapshot = await run_in_threadpool(self._watched.look)
-            self._encoded = await run_in_threadpool(_snapshots.dump_json, self._snapshot)
+            snapshot = await run_in_threadpool(self._watched.look)
+            encoded = await run_in_threadpool(_snapshots.dump_json, snapshot)
+            self._snapshot, self._encoded = snapshot, encoded  # whoever sees one has the other
         self._curves = {}
         news, self._next = self._next, asyncio.Event()
         news.set()

@@ -10,6 +10,7 @@ from typing import Any
 from spillway.errors import SpillwayError, unknown_name
 from spillway.gate.offsets import Totals
 from spillway.hosts.spark.driver.application import Application
+from spillway.hosts.spark.driver.executors import live_cores
 from spillway.hosts.spark.driver.progress import BatchProgress, DeliveredBatch
 from spillway.journal.entries import Entry
 from spillway.journal.recent import recent_entries
@@ -148,7 +149,7 @@ class SparkWatch:
             ready=not stopping and all(name in self._recent for name in application.flow.queries),
             started_s=min(states.begun_s.values(), default=None),
             control_looked_s=application.looked_s,
-            cores=max(1, application.spark.sparkContext.defaultParallelism),
+            cores=live_cores(application.spark.sparkContext),
             policy=application.settings.policy,
             streams=self._streams,
             classes={name: self._class(name) for name in application.classes},

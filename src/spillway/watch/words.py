@@ -44,6 +44,13 @@ def _sentence(kind: str, given: Mapping[str, Any]) -> str:
             return f"{given.get('query')}: {given.get('verdict')}"
         case "room":
             return f"{given.get('withheld_slots')} slots withheld from classes that are not spared"
+        case "executors":
+            return f"{given.get('total')} executors asked for: {given.get('reason')}"
+        case "executors lost":
+            return f"lost and being replaced: executors {', '.join(given.get('names', ()))}"
+        case "executors missing":
+            missing, there = given.get("missing"), given.get("there")
+            return f"the cluster does not give {missing} executors more: there are {there}"
         case "cores":
             return f"{given.get('cores')} cores now"
         case "losses":

@@ -12,7 +12,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from spillway.flow.flow import Flow
-from spillway.hosts.spark.driver.application import Application
+from spillway.hosts.spark.driver.application import Application, Listener
 from spillway.hosts.spark.driver.progress import DeliveredBatch, summarise
 from spillway.hosts.spark.files import Folder
 from spillway.hosts.spark.session.output import SparkOutput
@@ -44,9 +44,10 @@ def opened(flow: Flow) -> Iterator[SparkSession]:
 
 
 @contextmanager
-def started(flow: Flow, spark: SparkSession) -> Iterator[Application]:
+def started(flow: Flow, spark: SparkSession, *listeners: Listener) -> Iterator[Application]:
     root = Path(tempfile.mkdtemp(prefix="spillway-flow-"))
     application = Application(flow, spark, Folder(root=root))
+    application.listeners += listeners
     try:
         application.start()
         try:

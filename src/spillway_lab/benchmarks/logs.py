@@ -43,7 +43,7 @@ def run(setup: BenchSetup) -> BenchReport:
     with tempfile.TemporaryDirectory() as folder:
         makers = [_synthetic, _synthetic_strings, _replay_npy, _replay_parquet, _files]
         if KAFKA_VARIABLE in os.environ:
-            makers += [_kafka_json, _kafka_raw]
+            makers += [_kafka_json, _kafka_json_in_python, _kafka_raw]
         for index, make in enumerate(makers):
             setup.progress(make.__name__.strip("_"), index / len(makers))
             case = make(Path(folder), rows)
@@ -137,21 +137,30 @@ def _table(rows: int) -> Any:
 
 
 def _kafka_json(folder: Path, rows: int) -> _Case:
+    return _kafka("kafka json", _json_columns(), rows)
+
+
+def _kafka_json_in_python(folder: Path, rows: int) -> _Case:
+    return _kafka("kafka json, read in Python", _json_columns(), rows, reader="python")
+
+
+def _json_columns() -> Any:
     import pyarrow as pa
 
-    return _kafka("kafka json", pa.schema([("id", pa.int64()), ("price", pa.float64())]), rows)
+    return pa.schema([("id", pa.int64()), ("price", pa.float64())])
 
 
 def _kafka_raw(folder: Path, rows: int) -> _Case:
     return _kafka("kafka raw", None, rows)
 
 
-def _kafka(name: str, schema: Any, rows: int) -> _Case:
+def _kafka(name: str, schema: Any, rows: int, **more: str) -> _Case:
     rows //= 5  # producing takes longer than reading
     options: Mapping[str, str] = {
         "source": "kafka",
         "topic": f"spillway-bench-{rows}",
         "kafka.bootstrap.servers": os.environ[KAFKA_VARIABLE],
+        **more,
     }
     log = open_log(options, schema)
     _produce(options["topic"], rows, lambda: log.extent(time.time())[0].stop)

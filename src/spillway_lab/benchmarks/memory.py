@@ -1,7 +1,10 @@
-"""Memory of this process and of everything that it has started, by role (Linux: from /proc)."""
+"""Memory and processor time of this process and of everything that it has started, by role
+(Linux: from /proc)."""
 
 import os
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +19,29 @@ _ROLES = {  # by what stands in the command line
 def resident_mb() -> dict[str, float]:
     """Resident memory: driver (this process), jvm, planners, workers, and the processes of each."""
     found: dict[str, float] = defaultdict(float)
-    for pid in _family(os.getpid()):
-        try:
-            command = (_PROC / str(pid) / "cmdline").read_text().replace("\0", " ")
-            pages = int((_PROC / str(pid) / "statm").read_text().split()[1])
-        except (OSError, IndexError):
-            continue  # it has just ended
-        role = next((role for part, role in _ROLES.items() if part in command), "other")
-        role = "driver" if pid == os.getpid() else role
-        found[role] += pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+    for role, folder in _processes():
+        with suppress(OSError, IndexError):  # it has just ended
+            pages = int((folder / "statm").read_text().split()[1])
+            found[role] += pages * os.sysconf("SC_PAGE_SIZE") / 1e6
     return dict(found)
+
+
+def cpu_s() -> dict[str, float]:
+    """Processor time so far, with that of children that have ended."""
+    found: dict[str, float] = defaultdict(float)
+    for role, folder in _processes():
+        with suppress(OSError, IndexError):
+            ticks = (folder / "stat").read_text().rpartition(")")[2].split()[11:15]
+            found[role] += sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+    return dict(found)
+
+
+def set_cores(cores: set[int]) -> None:
+    """On which cores this process and those that it has started run, with all their threads."""
+    for _, folder in _processes():
+        for thread in (folder / "task").iterdir():
+            with suppress(OSError):
+                os.sched_setaffinity(int(thread.name), cores)
 
 
 def live_heap_mb(spark: Any) -> float:
@@ -33,6 +49,15 @@ def live_heap_mb(spark: Any) -> float:
     runtime = spark.sparkContext._jvm.java.lang.Runtime.getRuntime()
     runtime.gc()
     return float(runtime.totalMemory() - runtime.freeMemory()) / 1e6
+
+
+def _processes() -> Iterator[tuple[str, Path]]:
+    for pid in _family(os.getpid()):
+        folder = _PROC / str(pid)
+        with suppress(OSError):
+            command = (folder / "cmdline").read_text().replace("\0", " ")
+            role = next((role for part, role in _ROLES.items() if part in command), "other")
+            yield "driver" if pid == os.getpid() else role, folder
 
 
 def _family(root: int) -> list[int]:

@@ -81,7 +81,17 @@ def run(setup: BenchSetup) -> BenchReport:
         to_s, heap_after = time.time(), live_heap_mb(application.spark)
         classes = {name: _class_figures(application, name, from_s, to_s) for name in CLASSES}
         restarts = {name: application.restarts(name) for name in flow.queries}
-    growth = _growth_mb(samples) | {"heap": heap_after - heap_before}
+    return judged(classes, samples, heap_after - heap_before, restarts)
+
+
+def judged(
+    classes: dict[str, dict[str, Any]],
+    samples: list[dict[str, float]],
+    heap_growth_mb: float,
+    restarts: dict[str, int],
+) -> BenchReport:
+    """What was seen of the classes and of the memory, and what is wrong with it."""
+    growth = _growth_mb(samples) | {"heap": heap_growth_mb}
     return BenchReport(
         results={"classes": classes, "growth_mb": growth, "restarts": restarts},
         details={"memory_mb": samples[:: max(1, len(samples) // 20)]},

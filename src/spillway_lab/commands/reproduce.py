@@ -17,7 +17,7 @@ from spillway_lab.experiments.report import PlantName, Report, Setup
 def command(
     name: Annotated[str | None, typer.Argument(help="an experiment; see --list")] = None,
     list_names: Annotated[bool, typer.Option("--list", help="name all experiments")] = False,
-    on: Annotated[str, typer.Option("--on", help="plant: sim or spark")] = "sim",
+    on: Annotated[str, typer.Option("--on", help="plant: sim, spark or cluster")] = "sim",
     seed: Seed = 1,
     out: Annotated[Path | None, typer.Option(help="folder for the pictures and the JSON")] = None,
     as_json: AsJson = False,

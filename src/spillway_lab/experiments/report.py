@@ -11,7 +11,7 @@ from spillway.report import Progress, Table, silent
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PlantName = Literal["sim", "spark"]
+PlantName = Literal["sim", "spark", "cluster"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -66,7 +66,7 @@ def test_what_yaml_can_do_and_a_flow_file_must_not_is_refused_with_its_line(
     began_s = time.monotonic()
     with pytest.raises(SpillwayError) as caught:
         read_document(path)
-    assert time.monotonic() - began_s < 5.0
+    assert time.monotonic() - began_s < 60.0
     [line] = caught.value.problems
     assert line.startswith(f"{path}:")
     assert expected in line

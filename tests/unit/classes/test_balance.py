@@ -83,6 +83,17 @@ def test_a_light_class_is_slowed_and_lends_while_another_sheds() -> None:
     assert sum(d.quota for d in decided.values()) == pytest.approx(1.0)
 
 
+def test_a_light_class_is_slowed_while_another_comes_late() -> None:
+    """What comes late is no proof that something has to go: it must not first be shed for help."""
+    light = service_class("light", 0.6, sheds=False, query=LIGHT)
+    late = replace(service_class("late", 0.4, sheds=False, query=LIGHT), late=True)
+    decided = balance([light, late], Dilos(), machine=1.0)
+    assert decided["light"].interval_s == pytest.approx(longest_interval_s(LIGHT, MEAN))
+    assert decided["late"].interval_s == 0.0
+    hopeless = replace(late, target=Target(delay_s=0.1))
+    assert balance([light, hopeless], Dilos(), machine=1.0)["light"].interval_s == 0.0
+
+
 @pytest.mark.parametrize(
     ("tuples", "fixed_s", "spared"),
     [
@@ -121,6 +132,18 @@ def test_a_query_whose_tuples_fill_one_batch_after_the_other_is_beyond_any_share
     )
     assert is_within_share(service_class("gold", 0.75, sheds=False, query=fits), 100.0)
     assert not is_within_share(service_class("gold", 0.75, sheds=False, query=beyond), 100.0)
+
+
+def test_a_query_that_its_batches_show_to_be_too_much_is_judged_by_its_gate() -> None:
+    """Nothing is certain of what its tuples take, but its own batches have shown an overload."""
+    light, heavy = (
+        QueryLoad(rate_per_s=1e6, fixed_s=0.1, cost_s=c, at_most=1.0, overloaded=True)
+        for c in (0.5e-6, 1.2e-6)
+    )
+    assert is_within_share(service_class("gold", 0.75, sheds=False, query=light), 4.0)
+    assert not is_within_share(service_class("gold", 0.75, sheds=False, query=heavy), 4.0)
+    doubtful = replace(heavy, overloaded=False)
+    assert is_within_share(service_class("gold", 0.75, sheds=False, query=doubtful), 4.0)
 
 
 def loaded(load: float, at_most: float = 1.0) -> QueryLoad:
@@ -174,3 +197,13 @@ def test_a_capacity_is_used_up_and_whoever_can_use_more_keeps_the_same_part(
     part = max(kept.values())
     for name, mine in kept.items():
         assert mine == pytest.approx(part) or found[name] == named[name].at_most
+
+
+def test_the_fixed_price_counts_up_to_half_of_what_a_query_can_use() -> None:
+    """Its batches have shown that something has to go; half a core of fixed price is no proof."""
+    for rate_per_s, is_within in ((200_000.0, True), (260_000.0, False)):
+        dear = QueryLoad(
+            rate_per_s=rate_per_s, fixed_s=5.0, cost_s=1e-6, at_most=0.5, overloaded=True
+        )
+        light = service_class("gold", 0.9, sheds=False, query=dear)
+        assert is_within_share(light, machine=2.0) is is_within

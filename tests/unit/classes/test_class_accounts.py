@@ -1,7 +1,7 @@
 """What queries report, counted once: by hand, and at random against a count of every event."""
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from hypothesis import given
@@ -60,6 +60,13 @@ def test_a_querys_first_report_is_the_zero_of_its_counts() -> None:
     made = accounts()
     made.heard(report(0.0, 10_000, shed=3_000), 0.0)
     assert made.take_periods()["gold"].shed_tuples == 0
+
+
+def test_what_a_gate_says_of_an_overload_is_known() -> None:
+    made = accounts()
+    for overloaded in (False, True):
+        made.heard(replace(report(), overloaded=overloaded), 0.0)
+        assert loads(made, 0.0)["q"].overloaded is overloaded
 
 
 def test_counts_of_a_period_are_the_differences_between_reports() -> None:

@@ -135,3 +135,19 @@ def test_latency_sarsa_learns_that_standing_idle_does_not_pay() -> None:
 def test_settings_that_make_no_sense_are_refused_in_one_line(wrong: dict[str, float]) -> None:
     with pytest.raises(SpillwayError, match="must be"):
         ScalingSettings(**wrong)  # type: ignore[arg-type]
+
+
+def test_control_has_a_saturated_host_relieved_of_what_is_wanted_of_it_not_of_what_it_uses() -> (
+    None
+):
+    op = OperatorView(
+        name="a.op", queries=("q",), use=Resources(cpu_cores=1.0), true_rate_per_s=1000.0
+    )
+    host = HostView(name="a", capacity=Resources(cpu_cores=1.0), operators=(op,))
+    query = QueryView(
+        name="q", class_name="gold", priority=1, operators=("a.op",), offered_rate_per_s=3000.0
+    )
+    wishes = Control(ScalingSettings()).decide(
+        ClusterView(time_s=0.0, hosts=(host,), queries=(query,)), NOBODY
+    )
+    assert wishes.demand_cores == pytest.approx({"a.op": 3.0})

@@ -6,8 +6,11 @@ import pytest
 from spillway.clock import ManualClock
 from spillway.gate.evidence import Evidence, Room
 from spillway.gate.measuring import Standing
+from spillway.gate.options import GateOptions
 from spillway.gate.plausible import Plausible, Seen
-from spillway.model import Backlog, BatchRecord, Prices, Target
+from spillway.hosts.spark.planner.around import Around
+from spillway.hosts.spark.planner.planner import Planner
+from spillway.model import Backlog, BatchRecord, Order, Prices, Report, Target
 from spillway.testing import ToyLog, ToySpark
 
 CHEAP = Prices(fixed_s=0.1, kept_s=1e-6)
@@ -83,6 +86,46 @@ def test_a_gate_that_believes_nothing_never_sheds_in_overload(
     assert ToySpark.over(log, clock, delay="2s").batches(60)[-1].totals.shed > 0
     monkeypatch.setattr(Evidence, "look", lambda self, *now: None)
     assert ToySpark.over(log, clock, delay="2s").batches(60)[-1].totals.shed == 0
+
+
+@pytest.mark.parametrize("rate_per_s", [2_000.0, 30_000.0])
+def test_the_driver_is_told_whether_something_has_to_go(
+    log: ToyLog, clock: ManualClock, rate_per_s: float
+) -> None:
+    """30,000 a second are three times what it carries."""
+    log.rate_per_s = rate_per_s
+    told: list[bool] = []
+
+    def ask(report: Report) -> Order:
+        told.append(report.overloaded)
+        return Order(target=report_target)
+
+    report_target = Target(delay_s=2.0)
+    given = {"source": "toy", "delay": "2s"}
+    around = Around(clock=clock, elapsed=clock.now_s, sleep=clock.advance, ask=ask)
+    ToySpark(Planner(given, GateOptions.parse(given), around=around), clock).batches(40)
+    assert told[-1] is (rate_per_s > 10_000.0)
+
+
+def test_batches_that_take_many_intervals_show_an_overload_too() -> None:
+    """As after a kill: the next batch takes what waits, and is as long as that."""
+    evidence, room, now_s = Evidence(), Room(interval_s=4 / 3, length_s=4 / 3), 0.0
+    for number in range(12):
+        kept = (40_000, 20_000)[number % 2]
+        now_s += 0.2 + 5e-4 * kept
+        record = BatchRecord(
+            kept_tuples=kept, scanned_tuples=kept, duration_s=0.2 + 5e-4 * kept, ended_s=now_s
+        )
+        evidence.ended(record)
+        standing = Standing(
+            now_s=now_s,
+            target=Target(delay_s=2.0),
+            admitted_tuples=round(6_000 * now_s),
+            shed_tuples=0,
+            backlog=Backlog(),
+        )
+        evidence.look(standing, room, Prices(fixed_s=0.2, kept_s=5e-4), behind_since_s=0.0)
+    assert evidence.overloaded
 
 
 def test_what_slow_batches_could_carry_is_not_held_against_a_later_backlog() -> None:

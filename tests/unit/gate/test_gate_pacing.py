@@ -2,9 +2,11 @@ import numpy as np
 import pytest
 
 from spillway.gate.arrivals import Arrivals
+from spillway.gate.cutting import Terms
+from spillway.gate.options import GateOptions
 from spillway.gate.pacing import Cut, Pace, cut, freshest
 from spillway.gate.staleness import is_stale, newest_within_target
-from spillway.model import BatchRecord, Prices, Target
+from spillway.model import ADMIT_ALL, BatchRecord, Decision, KeepOfBacklog, Prices, Target
 from spillway.ports import ArrivalCurve, Span
 
 WIDE = Pace(kept_tuples=10**9, scanned_tuples=10**9)
@@ -65,6 +67,38 @@ def test_a_batch_as_long_as_the_target_may_double_while_more_is_carried_per_seco
     assert pace.after(took(200, 2.0), TARGET).kept_tuples == 400
 
 
+def test_long_batches_do_not_allow_longer_ones() -> None:
+    """Batches as large as allowed, in which tuples take all of the time."""
+    pace, longest_s = Pace.at_start(100, None, TARGET), 0.0
+    for _ in range(100):
+        pace = pace.after(took(pace.kept_tuples, 1e-3 * pace.kept_tuples), TARGET)
+        longest_s = max(longest_s, 1e-3 * pace.kept_tuples)
+    assert longest_s < 2.1
+
+
+@pytest.mark.parametrize("first", [1, 100, 700])
+def test_batches_do_not_shrink_where_it_is_no_tuple_that_takes_the_time(first: int) -> None:
+    """A machine that others have taken: what arrives meanwhile has to be carried by it."""
+    pace = Pace.at_start(10_000, None, TARGET).after(took(first, 0.25), TARGET)
+    kept = 750
+    for _ in range(60):
+        pace = pace.after(took(kept, 3.0), TARGET)
+        kept = min(9_000, pace.kept_tuples)
+    assert pace.kept_tuples >= 9_000
+
+
+def test_a_batch_of_the_same_size_that_takes_longer_does_not_make_the_next_smaller() -> None:
+    pace = Pace.at_start(100, None, TARGET).after(took(100, 0.25), TARGET)
+    assert pace.after(took(100, 3.0), TARGET).kept_tuples >= 200
+
+
+def test_a_pause_in_a_small_batch_allows_no_long_one() -> None:
+    pace = Pace.at_start(100, None, TARGET)
+    for kept, took_s in ((100, 0.1), (2000, 2.0), (900, 10.0), (900, 0.9), (2000, 2.0)):
+        pace = pace.after(took(kept, took_s), TARGET)
+    assert pace.kept_tuples <= 2000
+
+
 def test_after_a_batch_that_was_replayed_the_next_may_be_twice_as_large() -> None:
     assert Pace.at_start(100, None, TARGET).after(took(300, 0.0), TARGET).kept_tuples == 600
 
@@ -78,6 +112,37 @@ def test_a_restart_begins_with_a_part_of_what_the_learned_cost_allows() -> None:
     prices = Prices(fixed_s=0.2, kept_s=1e-5)
     assert Pace.at_start(100, prices, TARGET).kept_tuples in (49_999, 50_000)
     assert Pace.at_start(100, Prices(fixed_s=0.2, kept_s=1.0), TARGET).kept_tuples == 100
+
+
+def terms(**options: str) -> Terms:
+    return Terms(
+        options=GateOptions.parse(options),
+        target=TARGET,
+        prices=None,
+        pace=Pace(kept_tuples=100, scanned_tuples=500),
+        entry=None,
+        adapts=True,
+        decides_now=False,
+        left_behind=False,
+        now_s=10.0,
+    )
+
+
+def test_the_bounds_of_a_gate_are_of_what_waits_there() -> None:
+    """Of a join, most may wait at the other gates: their batches have bounds of their own."""
+    all_of_it = Decision(action=ADMIT_ALL, reason="law")
+    for own, bounded in ((90, False), (110, True)):
+        given = terms(joint="q").cut(all_of_it, even(1000, 9.0, 10.0), even(own, 9.0, 10.0))
+        assert given.bounded is bounded
+
+
+def test_of_a_join_nothing_goes_unread() -> None:
+    """The other side keeps a share of what is as old: what is skipped here has no match there."""
+    few = Decision(action=KeepOfBacklog(tuples=10), reason="law")
+    waiting = even(1000, 9.0, 10.0)
+    assert terms().cut(few, waiting, waiting).cut.skip_tuples == 500
+    given = terms(joint="q").cut(few, waiting, waiting).cut
+    assert (given.reach_tuples, given.skip_tuples, given.fraction) == (500, 0, 0.01)
 
 
 def test_freshest_keeps_as_many_but_only_the_newest() -> None:

@@ -13,8 +13,12 @@ from spillway.classes.control import ClassTerms
 from spillway.cli.app import app
 from spillway.clock import ManualClock
 from spillway.gate import cutting
+from spillway.gate.company import Led
+from spillway.gate.offsets import Offset
 from spillway.gate.options import GateOptions
 from spillway.gate.pacing import Cut
+from spillway.gate.planning import survey
+from spillway.gate.rules import Stretch
 from spillway.gate.told import TellingGate, told_again
 from spillway.hosts.virtual.host import VirtualHost, VirtualQuery
 from spillway.hosts.virtual.machine import BatchCost
@@ -77,6 +81,21 @@ def test_a_silence_between_two_overloads_is_told_as_well(
     told = [json.loads(line) for line in path.read_text().splitlines()]
     assert any(line["call"] == "rest" for line in told)
     assert differing(told) == 0
+
+
+def test_what_another_gate_of_the_query_has_decided_is_told_as_well() -> None:
+    told: Told = []
+    options = GateOptions.parse({"joint": "q", "first_batch": "100000"})
+    gate = TellingGate(options, lambda line: told.append(json.loads(json.dumps(line))))
+    stretch = Stretch(partition=0, start=0, read=0, stop=0)
+    at = Offset(gate="q", began_us=0, seq=0, planned_us=0, stretches=(stretch,))
+    log = TraceLog(np.linspace(0.0, 9.0, 1000))
+    gate.resume(at)
+    for share, reach in ((1.0, 0.1), (0.5, 0.3), (1.0, 1.0)):
+        waiting = survey(at, log.extent(10.0), log.arrivals)
+        at = gate.follow(at, waiting, Led(share=share, reach=reach), 10.0)
+        assert at.offered_tuples == pytest.approx(reach * waiting.tuples, abs=1.0)
+    assert [then == now for then, now in told_again(told, options)] == [True] * 3
 
 
 def test_another_law_answers_otherwise(log: ToyLog, tmp_path: Path) -> None:

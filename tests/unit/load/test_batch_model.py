@@ -187,3 +187,17 @@ def test_cheap_is_a_tenth_of_the_fixed_price() -> None:
         tuples = (10_000, 100_000, 500_000)[batch % 3]
         model.learn(record(tuples, tuples, 1.5 + 4e-7 * tuples))
     assert prices(model).cheap_tuples == pytest.approx(0.1 * 1.5 / 4e-7, rel=0.2)
+
+
+def test_on_other_cores_the_cost_is_another_at_once_and_the_fixed_price_is_not() -> None:
+    model = BatchModel()
+    for kept in (10_000, 40_000, 20_000, 60_000, 30_000) * 4:
+        model.learn(record(kept, kept, 0.5 + 1e-4 * kept))
+    fixed_s = model.overhead_s
+    model.resized(4.0)
+    assert model.overhead_s == pytest.approx(fixed_s)
+    assert model.cost_s == pytest.approx(1e-4 / 4.0, rel=0.1)
+    for kept in (10_000, 40_000, 20_000):  # what was seen before speaks for the new cores
+        model.learn(record(kept, kept, 0.5 + 1e-4 / 4.0 * kept))
+    assert model.cost_s == pytest.approx(1e-4 / 4.0, rel=0.1)
+    assert model.overhead_s == pytest.approx(0.5, rel=0.1)

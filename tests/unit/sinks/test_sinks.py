@@ -1,18 +1,23 @@
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from spillway.errors import SpillwayError
 from spillway.flow.flow import Flow
+from spillway.sinks import python
 from spillway.sinks.catalog import (
     MODULES,
+    BatchWise,
     guarantee_of,
     meaning_of,
     options_of,
     require_ready,
 )
 from spillway.sinks.console import shown
+from spillway.sinks.fence import Fence
 
 
 def flow_with(sink: dict[str, object]) -> Flow:
@@ -83,3 +88,28 @@ def test_the_console_says_whose_rows_it_shows() -> None:
         "None",
     ]
     assert last == "  and 5 more"
+
+
+def test_a_function_is_told_the_generation_only_where_it_asks_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[tuple[object, ...]] = []
+    monkeypatch.setattr("json.dumps", lambda *given: calls.append(given[1:]))
+    rows = SimpleNamespace(toArrow=lambda: None)
+    writer = SimpleNamespace(foreachBatch=lambda write: write(rows, 7))
+    fence = Fence(owner="c/q", generation=3, epoch=1)
+    for generations in (False, True):
+        given = {"call": "json:dumps", "generations": generations}
+        python.open_fenced_sink("q", given, fence)(writer)
+    assert calls == [(7,), (7, 3)]
+
+
+def test_a_sink_gets_the_part_of_a_batch_that_is_its_own() -> None:
+    written: list[tuple[Any, int]] = []
+    writer = SimpleNamespace(foreachBatch=lambda write: write(5, 7))
+
+    def part(rows: Any, batch: int) -> Any:
+        return rows + batch
+
+    BatchWise(writer, part).foreachBatch(lambda rows, batch: written.append((rows, batch)))
+    assert written == [(12, 7)]

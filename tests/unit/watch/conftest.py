@@ -32,5 +32,5 @@ def server(watched: VirtualWatch) -> Iterator[WatchServer]:
 
 @pytest.fixture
 def client(server: WatchServer) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=server.url, timeout=10.0) as made:
+    with httpx.Client(base_url=server.url, timeout=60.0) as made:
         yield made

@@ -1,5 +1,6 @@
 """The HTTP API: what it serves, and what it refuses."""
 
+import asyncio
 import json
 import threading
 from typing import Any
@@ -12,7 +13,8 @@ from pydantic import TypeAdapter
 from virtual import LOOKS, SECRET, TOKENS, VirtualWatch
 
 from spillway.journal.entries import Event
-from spillway.watch.guard import LARGEST_BODY
+from spillway.watch import service
+from spillway.watch.guard import LARGEST_BODY, Guard
 from spillway.watch.listening import Address, bound
 from spillway.watch.openapi import document
 from spillway.watch.server import WatchServer
@@ -193,12 +195,12 @@ def test_elsewhere_than_on_loopback_looking_needs_a_token(watched: VirtualWatch)
     try:
         base = f"http://127.0.0.1:{server.address.port}"
         for path in ("/api/state", "/metrics", "/api/events", "/api/history", "/api/decisions"):
-            assert httpx.get(base + path).status_code == 401
-        assert httpx.get(base + "/healthz").status_code == 200
-        assert "<html" in httpx.get(base + "/").text  # the page asks for the token
+            assert httpx.get(base + path, timeout=60.0).status_code == 401
+        assert httpx.get(base + "/healthz", timeout=60.0).status_code == 200
+        assert "<html" in httpx.get(base + "/", timeout=60.0).text  # the page asks for the token
         looks = {"Authorization": f"Bearer {LOOKS}"}
-        assert httpx.get(base + "/api/state", headers=looks).status_code == 200
-        assert httpx.get(base + "/metrics", headers=looks).status_code == 200
+        assert httpx.get(base + "/api/state", headers=looks, timeout=60.0).status_code == 200
+        assert httpx.get(base + "/metrics", headers=looks, timeout=60.0).status_code == 200
     finally:
         server.stop()
 
@@ -250,16 +252,16 @@ def test_a_look_that_fails_is_tried_again(watched: VirtualWatch) -> None:
     server = WatchServer(watched, bound(Address(host="127.0.0.1", port=0)), TOKENS)
     server.start()
     try:
-        assert httpx.get(f"{server.url}/api/state").json()["flow"] == "virtual"
+        assert httpx.get(f"{server.url}/api/state", timeout=60.0).json()["flow"] == "virtual"
     finally:
         server.stop()
 
 
 def test_it_stops_within_seconds_though_pages_are_open(server: WatchServer) -> None:
-    opened = threading.Barrier(6, timeout=10)
+    opened = threading.Barrier(6, timeout=60)
 
     def listen() -> None:
-        with httpx.stream("GET", f"{server.url}/api/events", timeout=20) as answer:
+        with httpx.stream("GET", f"{server.url}/api/events", timeout=60) as answer:
             lines = answer.iter_lines()
             next(lines)
             opened.wait()
@@ -272,7 +274,7 @@ def test_it_stops_within_seconds_though_pages_are_open(server: WatchServer) -> N
     opened.wait()
     server.stop()
     for page in pages:
-        page.join(5.0)
+        page.join(60.0)
     assert not any(page.is_alive() for page in pages)
 
 
@@ -374,3 +376,32 @@ def test_an_event_of_the_journal_is_a_sentence(watched: VirtualWatch) -> None:
         [Event(time_s=1.0, kind="restarted", fields={"query": "fraud", "error": "killed"})]
     )
     assert watched.look().said[0].text == "fraud was started again: killed"
+
+
+def test_who_asks_during_the_first_look_is_told_when_it_is_done(
+    watched: VirtualWatch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoding, may_go_on = threading.Event(), threading.Event()
+    snapshots = TypeAdapter(Snapshot)
+
+    class Slow:
+        def dump_json(self, snapshot: Snapshot) -> bytes:
+            encoding.set()
+            may_go_on.wait(60.0)
+            return snapshots.dump_json(snapshot)
+
+    monkeypatch.setattr(service, "_snapshots", Slow())
+
+    async def asked() -> httpx.Response:
+        made = service.Service(watched, Guard(tokens=TOKENS, open_to_read=True))
+        first = asyncio.create_task(made.look())
+        await asyncio.to_thread(encoding.wait, 60.0)
+        door = httpx.ASGITransport(app=made.app)
+        async with httpx.AsyncClient(transport=door, base_url="http://127.0.0.1") as client:
+            answer = asyncio.create_task(client.get("/api/state"))
+            await asyncio.wait([answer], timeout=0.2)
+            may_go_on.set()
+            await first
+            return await answer
+
+    assert snapshots.validate_json(asyncio.run(asked()).content).flow == "virtual"

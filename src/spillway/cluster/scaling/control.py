@@ -1,5 +1,6 @@
 """A feedback controller for the number of hosts: the paper's future work."""
 
+from spillway.cluster.scaling.demand import demand_cores
 from spillway.cluster.scaling.memory import Grace
 from spillway.cluster.scaling.policy import Release, Relieve, ScalingSettings, Wish, Wishes
 from spillway.cluster.views import ClusterView, HostView
@@ -44,7 +45,10 @@ class Control:
             wishes = self._even_out(by_load)
         for wish in wishes:
             self._grace.start(wish.host, view.time_s)
-        return Wishes(wishes=tuple(wishes))
+        # What leaves a host is measured by what is wanted of it: by what it uses, a saturated host
+        # would keep most of its excess, and be relieved again and again.
+        demand = demand_cores(view) if wishes else {}
+        return Wishes(wishes=tuple(wishes), demand_cores=demand)
 
     def _integrate(self, view: ClusterView) -> float:
         settings, hosts = self._settings, len(view.running)

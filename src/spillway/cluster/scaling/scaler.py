@@ -31,19 +31,20 @@ class Scaler:
         self._bridge = bridge
         self._refused: frozenset[str] = frozenset()
 
-    def tick(self, view: ClusterView) -> tuple[ClusterAction, ...]:
+    def tick(self, view: ClusterView, most_hosts: int | None = None) -> tuple[ClusterAction, ...]:
+        """`most_hosts`: what can be had now, where that is less than what is allowed."""
         self.expectations.check(view)
         wishes = self._policy.decide(view, self._refused)
         if self._learn_from_failure:
             wishes = self._without_unhelpful(wishes, view)
         shedding = self._bridge.shed(view) if self._bridge else ()
-        planned = self._plan(wishes, view)
+        most = self._settings.max_hosts if most_hosts is None else most_hosts
+        planned = self._plan(wishes, view, max(0, most - len(view.hosts)))
         self._refused = frozenset(planned.refused)
         self.expectations.record(planned.actions, view.time_s)
         return planned.actions + shedding
 
-    def _plan(self, wishes: Wishes, view: ClusterView) -> Plan:
-        free_nodes = self._settings.max_hosts - len(view.hosts)
+    def _plan(self, wishes: Wishes, view: ClusterView, free_nodes: int) -> Plan:
         if self._bridge is None:
             return plan(wishes, view, self._settings, free_nodes)
         planned = plan(wishes, view, self._settings, min(free_nodes, self._bridge.may_start))

@@ -8,7 +8,7 @@ leader knows of that.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from spillway.hosts.cluster.messages import Assignment, NodeReport
+from spillway.hosts.cluster.messages import Assignment, NodeReport, run_name
 
 Place = Callable[[str, Assignment], str | None]  # a node for a query, among those that take some
 
@@ -29,12 +29,27 @@ class Standing:
 
     def has_left(self, name: str, given: Assignment, position: int) -> bool:
         """Nothing of the query runs under the life that was given it, for certain."""
-        if given.node is None or given.life is None or given.life in self.over:
+        run = run_name(name, given.generation)
+        leaves = given.state == "leaves"
+        return self._nothing_runs(run, given.node, given.life, position, leaves=leaves)
+
+    def both_left(self, name: str, given: Assignment, position: int) -> bool:
+        """It, and its successor, if it has one."""
+        if (after := given.next) is None:
+            return self.has_left(name, given, position)
+        run = run_name(name, after.generation)
+        gone = self._nothing_runs(run, after.node, after.life, position, leaves=True)
+        return gone and self.has_left(name, given, position)
+
+    def _nothing_runs(
+        self, run: str, node: str | None, life: str | None, position: int, *, leaves: bool
+    ) -> bool:
+        if node is None or life is None or life in self.over:
             return True
-        report = self.reports.get(given.node)
-        if report is None or report.life != given.life or given.state != "leaves":
+        report = self.reports.get(node)
+        if report is None or report.life != life or not leaves:
             return False
-        return report.applied > position and name not in report.running
+        return report.applied > position and run not in report.running
 
 
 def lives_over(
@@ -61,12 +76,19 @@ def following(
         if given.ends:
             return replace(given, state="ended", node=None, life=None, to=None)
         return _given(name, given, now, place)
-    wants_away = given.ends or (given.to not in (None, given.node) and now.is_alive(given.to))
-    if given.state == "runs" and wants_away:
+    if given.state == "runs" and given.ends:
+        return replace(given, state="leaves", next=None)
+    if given.state != "runs" or given.next is not None:
+        return None
+    if wants_away(given, now):
         return replace(given, state="leaves")
-    if given.state == "runs" and given.to is not None:
+    if given.to is not None and given.changes_to is None:
         return replace(given, to=None)  # it is there, or that node is gone
     return None
+
+
+def wants_away(given: Assignment, now: Standing) -> bool:
+    return given.to not in (None, given.node) and now.is_alive(given.to)
 
 
 def _given(name: str, given: Assignment, now: Standing, place: Place) -> Assignment | None:
@@ -80,6 +102,8 @@ def _given(name: str, given: Assignment, now: Standing, place: Place) -> Assignm
     return replace(
         given,
         state="runs",
+        epoch=given.epoch + 1,
+        stops_first=False,
         node=node,
         life=now.reports[node].life,
         to=None,

@@ -16,6 +16,7 @@ from spillway.flow.flow import Flow
 from spillway.hosts.cluster.assigning import Standing, following
 from spillway.hosts.cluster.cluster_view import Measured, cluster_view
 from spillway.hosts.cluster.draft import Draft
+from spillway.hosts.cluster.handovers import Handovers, resting
 from spillway.hosts.cluster.messages import (
     FLOW,
     NODE,
@@ -29,8 +30,15 @@ from spillway.hosts.cluster.placing import Placing
 from spillway.hosts.cluster.records import Record
 from spillway.hosts.cluster.requests import answered
 from spillway.hosts.cluster.roster import Roster
+from spillway.model import parse_duration_s
 
-_NOWHERE = {"state": "waits", "node": None, "life": None, "to": None, "held_back": True}
+_NOWHERE: Mapping[str, Any] = {
+    "state": "waits",
+    "node": None,
+    "life": None,
+    "to": None,
+    "held_back": True,
+}
 WAIT_S, LONGEST_WAIT_S = 5.0, 300.0  # between starts that fail, twice as long each time
 START_S = 180.0  # a node that was asked for and is not heard of by then is not coming
 
@@ -60,6 +68,7 @@ class Chief:
         self._cluster: Cluster = flow.cluster
         self._asked_s: dict[str, float] = {}  # nodes that this leader waits for
         self._measured = Measured()
+        self._handovers = Handovers(flow, parse_duration_s(self._cluster.handover))
         self._served: set[str] = set()  # lives that got as far as to take queries
         self._failed_starts, self._next_start_s = 0, float("-inf")
         self.advises = False
@@ -101,7 +110,7 @@ class Chief:
             return self._end(draft, now)
         self._lose_nodes(draft, now, now_s)
         self._keep_fewest(draft, now, now_s)
-        self._move_on(draft, now)
+        self._move_on(draft, now, now_s)
         if due:
             self._decide(draft, now, now_s)
         return self._orders(draft)
@@ -161,7 +170,7 @@ class Chief:
 
     # -- queries
 
-    def _move_on(self, draft: Draft, now: Standing) -> None:
+    def _move_on(self, draft: Draft, now: Standing, now_s: float) -> None:
         """Every query to its next record, the highest class first."""
         place = Placing(
             now, draft.orders, draft.queries, self._measured.cores, self._cluster.fewest
@@ -173,14 +182,22 @@ class Chief:
                 to = given.to or place(name, given)
                 given = replace(given, to=to, reason=order.reason or f"{given.node} is drained")
             position = draft.position(QUERY + name)
+            given = self._handovers.begin(name, given, now, place)
             new = following(name, given, position, now, place)
-            if new is not None and new != known[name]:
+            if new is None and given.next is not None and given.state == "runs":
+                new = self._handovers.go_on(name, given, now, place, now_s)
+            if (new := new or given) != known[name]:
                 draft.put(QUERY + name, Assignment, new)
-                self._note_query(name, given, new)
+                self._note_query(name, known[name], new)
 
     def _note_query(self, name: str, given: Assignment, new: Assignment) -> None:
         said = {"query": name, "state": new.state, "node": new.node, "reason": new.reason}
-        if new.state == "runs" and given.node != new.node:
+        if (after := new.next) is not None and new.state == "runs":
+            said["node"] = f"{new.node}, {after.node}"
+            self._note(after.state, **said, generation=after.generation, from_us=after.from_us)
+        elif new.state == "runs" and given.generation != new.generation:
+            self._note("moved", **said, moved_from=new.moved_from, generation=new.generation)
+        elif new.state == "runs" and given.node != new.node:
             self._note("given", **said, moved_from=new.moved_from)
         else:
             self._note(new.state, **said)
@@ -209,7 +226,8 @@ class Chief:
 
     def _carry_out(self, action: ClusterAction, draft: Draft, now_s: float) -> None:
         if isinstance(action, MoveQuery):
-            draft.assign(action.query, to=action.destination, reason=action.reason)
+            if draft.queries[action.query].next is None:
+                draft.assign(action.query, to=action.destination, reason=action.reason)
         elif isinstance(action, StartNode):
             if self._cluster.launcher != "none" and now_s >= self._next_start_s:
                 self._start(draft, action.node, action.reason, now_s)
@@ -232,10 +250,10 @@ class Chief:
         for name, given in draft.queries.items():
             if given.state == "runs":
                 draft.assign(name, state="leaves", reason="the cluster ends")
-            elif given.state == "leaves" and now.has_left(
+            elif given.state == "leaves" and now.both_left(
                 name, given, draft.position(QUERY + name)
             ):
-                draft.assign(name, **_NOWHERE)
+                draft.put(QUERY + name, Assignment, replace(resting(given), **_NOWHERE))
         waits = all(given.state in ("waits", "ended") for given in draft.queries.values())
         ended = waits and not draft.orders
         if ended and draft.flow is not None:

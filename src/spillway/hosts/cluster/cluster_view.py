@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from spillway.cluster.views import ClusterView, HostView, OperatorView, QueryView, Resources
 from spillway.hosts.cluster.assigning import Standing
-from spillway.hosts.cluster.messages import Assignment, NodeOrder, NodeReport
+from spillway.hosts.cluster.messages import Assignment, NodeOrder, NodeReport, run_name
 
 _PLENTY_MB = 1e6
 
@@ -87,6 +87,6 @@ def _host(host: HostView, operators: list[OperatorView], order: NodeOrder | None
 
 def _query(view: QueryView, given: Assignment, now: Standing) -> QueryView:
     report = now.reports.get(given.node or "")
-    is_there = report is not None and view.name in report.running
-    moves = given.state != "runs" or given.to is not None or not is_there
+    is_there = report is not None and run_name(view.name, given.generation) in report.running
+    moves = given.state != "runs" or given.to is not None or given.next is not None or not is_there
     return replace(view, migrating=moves)

@@ -84,8 +84,7 @@ class Coordinating:
         self._tell_skipped(entries, self._assignments.read_on())
         read_s = time.monotonic()
         draft = Draft(self._assignments, self._place.name, self.me)
-        held = {given.life for given in draft.queries.values() if given.life is not None}
-        self._roster.read(entries, began_s, read_s, held)
+        self._roster.read(entries, began_s, read_s, draft.lives)
         if (word := self._election.next_record(self._assignments, began_s, read_s)) is not None:
             sent_s = time.monotonic()
             self._assignments.append(word)

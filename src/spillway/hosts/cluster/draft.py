@@ -37,6 +37,13 @@ class Draft:
         return self._all(Assignment, QUERY)
 
     @property
+    def lives(self) -> set[str]:
+        """Those that hold queries."""
+        held = {given.life for given in self.queries.values()}
+        held |= {given.next.life for given in self.queries.values() if given.next is not None}
+        return held - {None}  # type: ignore[return-value]
+
+    @property
     def orders(self) -> dict[str, NodeOrder]:
         return self._all(NodeOrder, NODE)
 

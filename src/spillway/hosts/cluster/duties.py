@@ -1,11 +1,13 @@
 """What a node is to do, pure: its own part of the assignments, and what it says back.
 
 A query is `busy` from before it is started until nothing of it runs any more. Only what the node
-has been given in its present life is a duty; everything else that is busy has to stop.
+has been given in its present life is a duty; everything else that is busy has to stop. Queries go
+by `run_name`: both sides of a move may be here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from spillway.coding import from_json
 from spillway.hosts.cluster.control_log import Latest
@@ -17,13 +19,21 @@ from spillway.hosts.cluster.messages import (
     Assignment,
     FlowGiven,
     NodeOrder,
+    Successor,
+    run_name,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Duty:
+    name: str  # of the query
     epoch: int
-    given: Assignment
+    generation: int
+    query: Mapping[str, Any]
+    reason: str
+    from_us: int | None = None  # its own windows start from there on; None: all, or not known yet
+    move: Successor | None = None  # under way
+    follows: int | None = None  # the generation that it is the successor of
 
 
 @dataclass(kw_only=True)
@@ -50,8 +60,8 @@ class Duties:
         found = {}
         for name, placed in log.of(QUERY).items():
             given = from_json(Assignment, placed.record.body or {})
-            if (given.node, given.life, given.state) == (self.node, life, "runs"):
-                found[name] = Duty(epoch=placed.record.epoch, given=given)
+            for duty in _duties(name, given, (self.node, life)):
+                found[run_name(name, duty.generation)] = duty
         self.queries, self.applied = found, log.position
 
     def is_superseded(self, lives: frozenset[str]) -> bool:
@@ -60,3 +70,29 @@ class Duties:
             self._was_known = True
             return False
         return self._was_known and self.order.life is not None
+
+
+def _duties(name: str, given: Assignment, me: tuple[str, str]) -> Iterator[Duty]:
+    """This life's part in a query."""
+    after = given.next
+    if (given.node, given.life) == me and given.state == "runs":
+        yield Duty(
+            name=name,
+            epoch=given.epoch,
+            generation=given.generation,
+            query=given.query,
+            reason=given.reason,
+            from_us=given.from_us,
+            move=after,
+        )
+    if after is not None and (after.node, after.life) == me and given.state in ("runs", "waits"):
+        yield Duty(
+            name=name,
+            epoch=after.epoch,
+            generation=after.generation,
+            query=after.query,
+            reason=given.reason,
+            from_us=after.from_us,
+            move=after,
+            follows=given.generation,
+        )

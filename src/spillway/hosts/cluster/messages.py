@@ -14,7 +14,13 @@ LEADER, FLOW = "leader", "flow"
 QUERY, NODE, ANSWER, REQUEST = "query/", "node/", "answer/", "request/"
 
 QueryState = Literal["waits", "runs", "leaves", "ended"]
+SuccessorState = Literal["follows", "cuts", "takes"]
 NodeState = Literal["starting", "running", "draining", "ended"]
+
+
+def run_name(query: str, generation: int) -> str:
+    """What a query's checkpoint goes by where it runs: while it moves there are two of them."""
+    return query if generation == 1 else f"{query}@{generation}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,6 +47,25 @@ class FlowGiven:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Successor:
+    """The next checkpoint of a query that moves, or changes, while it runs.
+
+    `follows`: it reads on from where the origin stood, and nothing of it comes out. `cuts`: it has
+    caught up and waits; the origin is to choose from which window on results are the successor's.
+    `takes`: they are, from `from_us` on; the origin finishes the windows before, and is done.
+    """
+
+    query: Mapping[str, Any]
+    generation: int
+    epoch: int = 1
+    state: SuccessorState = "follows"
+    node: str | None = None
+    life: str | None = None
+    read_us: int = 0  # the newest event time that it had read when it had caught up
+    from_us: int | None = None  # the start of its first own window, or earlier
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Assignment:
     """A query: what it is, and which life of which node may run it.
 
@@ -56,6 +81,13 @@ class Assignment:
     to: str | None = None  # where it goes next; None: wherever there is room
     ends: bool = False  # it goes nowhere: it is taken out
     generation: int = 1  # of its checkpoint
+    newest: int = 1  # generation that there has been
+    epoch: int = 0  # counts how often it was given to a node
+    from_us: int | None = None  # windows that start before are those of the generation before
+    next: Successor | None = None
+    changes_to: Mapping[str, Any] | None = None  # another version of it, as soon as it can
+    before: Mapping[str, Any] | None = None  # the version that it was changed from
+    stops_first: bool = False  # it cannot move while it runs, or is not to
     held_back: bool = False  # at a first start: until all nodes are there
     moved_from: str | None = None
     reason: str = ""
@@ -79,8 +111,17 @@ class Answer:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Reached:
+    """How far one side of a move has got, by the offsets and results of ended batches."""
+
+    read_us: int | None = None  # of a successor that has caught up: the newest event time
+    until_us: int | None = None  # of an origin: only windows that start before are its own
+    finished: bool = False  # and all of them are out
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class NodeReport:
-    """A node at one moment, and its claim to its lease."""
+    """A node at one moment, and its claim to its lease. Queries go by `run_name`."""
 
     life: str
     lease_s: float
@@ -92,6 +133,7 @@ class NodeReport:
     queries: tuple[QueryView, ...] = ()
     states: Mapping[str, str] = field(default_factory=dict)  # of queries, for people
     failed: Mapping[str, str] = field(default_factory=dict)  # queries that it gave up, and why
+    reached: Mapping[str, Reached] = field(default_factory=dict)  # of queries that move
     machine: str = ""
     time_s: float = 0.0  # wall time, for people: nothing is decided by it
 
@@ -100,7 +142,8 @@ class NodeReport:
 class Request:
     """What a user asks of the leader."""
 
-    kind: Literal["add", "stop", "move", "drain", "set", "end"]
+    kind: Literal["add", "stop", "move", "change", "back", "drain", "set", "end"]
     name: str = ""  # of the query, the node or the setting
     value: str = ""  # the node to move to, the setting's value
+    stops_first: bool = False  # of a move
     query: Mapping[str, Any] | None = None

@@ -10,27 +10,29 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 
 from spillway.coding import to_json
 from spillway.errors import SpillwayError
 from spillway.flow.flow import Query
+from spillway.hosts.cluster.class_orders import ClassOrders
 from spillway.hosts.cluster.control_log import AwayError, ControlLog, Latest
 from spillway.hosts.cluster.duties import Duties, Duty
+from spillway.hosts.cluster.handing import Handing
 from spillway.hosts.cluster.leases import NodeLease
 from spillway.hosts.cluster.messages import NODE, NodeReport, NodeState
 from spillway.hosts.cluster.node_folder import Given, NodeFolder
-from spillway.hosts.cluster.node_view import views
+from spillway.hosts.cluster.node_view import as_queries, views
 from spillway.hosts.cluster.records import Record
 from spillway.hosts.spark.driver.application import Application
-from spillway.hosts.spark.driver.terms import CHANGEABLE
 from spillway.sinks.fence import Fence
 
 BEATS = 5  # in a lease
 LAST_BATCH_S = 3.0  # that a query which leaves may take for the batch it is in
 HANGS_S = 60.0  # a query that takes longer to stop
 _LOOK_S = 0.1
+_MOVING_S = 0.5  # between two beats while a query moves: its two sides wait for each other
 Say = Callable[[str], None]
 
 
@@ -42,13 +44,14 @@ class Node:
         self._reports, self._assignments = reports, Latest(assignments)
         self._application: Application | None = None
         self._folder: NodeFolder | None = None
+        self._handing: Handing | None = None
         self._lease = NodeLease(float("inf"), lambda: uuid.uuid4().hex[:12])
         self._lock = threading.Lock()
         self._one_beat = threading.Lock()  # both threads may beat
         self.duties = Duties(node=name)
         self._busy: dict[str, int] = {}  # query -> epoch
         self._failed: dict[str, str] = {}
-        self._quotas: Mapping[str, float] = {}
+        self._classes: ClassOrders | None = None
         self._state: NodeState = "starting"
         self._epoch = 0
         self._stops_since_s: float | None = None
@@ -96,7 +99,8 @@ class Node:
                 self._stopping.set()
             except Exception as error:  # a node that looks well and never reports again is worse
                 self._say(f"a report failed: {error!r}")
-            self._stopping.wait(self._lease.lease_s / BEATS)
+            moves = any(duty.move is not None for duty in self.duties.queries.values())
+            self._stopping.wait(_MOVING_S if moves else self._lease.lease_s / BEATS)
 
     def beat(self) -> None:
         """Read what is to be done, say what is done. Not after a lapse, before all has stopped."""
@@ -136,20 +140,22 @@ class Node:
         return since_s is not None and now_s - since_s > HANGS_S
 
     def _report(self) -> NodeReport:
-        application, life = self._application, self._lease.life
-        cores = self.duties.flow.cores if self.duties.flow is not None else 1
+        application, life, duties = self._application, self._lease.life, self.duties
+        cores = duties.flow.cores if duties.flow is not None else 1
         host, queries = views(self._name, cores, self._state, application, time.time())
+        host, queries = as_queries(host, queries, duties.queries)
         return NodeReport(
             life=life.name,
             before=life.before,
             lease_s=self._lease.lease_s,
             state=self._state,
-            applied=self.duties.applied,
+            applied=duties.applied,
             running=dict(self._busy),
             host=host,
             queries=queries,
             states={} if application is None else {n: application.states.of(n) for n in self._busy},
             failed=dict(self._failed),
+            reached={} if self._handing is None else dict(self._handing.reached),
             machine=socket.gethostname(),
             time_s=time.time(),
         )
@@ -161,7 +167,10 @@ class Node:
         application.gates.leased = True
         application.fence_of = self._fence
         application.dispatcher.plan_until_s = self._lease.life.until_s
+        application.moves = True
         self._application, self._folder, self._state = application, folder, "running"
+        self._classes = ClassOrders(application)
+        self._handing = Handing(application, folder, self._lease.lease_s)
         try:
             while not stop.wait(_LOOK_S) and self.ended_by is None:
                 if self.duties.order.state == "stops" and not self._busy:
@@ -175,7 +184,7 @@ class Node:
 
     def carry_out(self, now_s: float) -> None:
         """One difference between what runs and what should."""
-        assert self._application is not None
+        assert self._classes is not None
         with self._lock:
             lapsed = self._lease.lapsed(now_s)
             duties = {} if lapsed else dict(self.duties.queries)
@@ -184,35 +193,26 @@ class Node:
             self._begin_anew()
         leaving = [n for n, epoch in busy.items() if n not in duties or duties[n].epoch != epoch]
         coming = sorted(
-            (name for name in duties if name not in busy and name not in self._failed),
-            key=lambda name: -self._priority(duties[name]),
+            (run for run in duties if run not in busy and self._can_start(run, duties[run])),
+            key=lambda run: -self._priority(duties[run]),
         )
         if leaving:
             self._stop(leaving[0], 0.0 if lapsed else LAST_BATCH_S)
         elif coming:
             self._start(coming[0])
         self._failed = {n: why for n, why in self._failed.items() if n in duties}
-        self._follow()
+        if self._handing is not None and self._handing.look(duties, busy):
+            self._beat_now()
+        self._classes.follow(self.duties)
         self._supervise()
 
-    def _follow(self) -> None:
-        """What the leader says of classes: targets and priorities of all nodes, shares of this."""
-        application, flow = self._application, self.duties.flow
-        assert application is not None
-        classes = {} if flow is None else flow.flow["classes"]
-        for name, given in classes.items():
-            running = application.classes[name]
-            for key in CHANGEABLE:
-                if key in given and getattr(running, key) != given[key]:
-                    application.change(f"{name}.{key}", str(given[key]))
-        if (quotas := self.duties.order.quotas) != self._quotas:
-            self._quotas = quotas
-            application.dispatcher.change(lambda control: control.own(quotas))
-            application.event("owns", shares=dict(quotas))
+    def _can_start(self, run: str, duty: Duty) -> bool:
+        assert self._handing is not None
+        return run not in self._failed and self._handing.may_start(run, duty)
 
     def _priority(self, duty: Duty) -> int:
         assert self._application is not None
-        return self._application.classes[duty.given.query.get("class", "default")].priority
+        return self._application.classes[duty.query.get("class", "default")].priority
 
     def _begin_anew(self) -> None:
         with self._lock:
@@ -228,18 +228,18 @@ class Node:
             if duty is None or not self._lease.holds(time.monotonic()):
                 return
             self._busy[name] = duty.epoch
-        given = Given(generation=duty.given.generation, epoch=duty.epoch)
+        given = Given(name=duty.name, generation=duty.generation, epoch=duty.epoch)
         self._folder.given[name] = given
-        self._application.event("given", query=name, epoch=duty.epoch, reason=duty.given.reason)
+        self._application.event("given", query=name, epoch=duty.epoch, reason=duty.reason)
         try:
-            self._application.add(name, _query_of(duty))
+            self._application.add(name, Query.model_validate(dict(duty.query)))
         except SpillwayError as error:
             self._give_up(name, str(error))
 
     def _fence(self, name: str) -> Fence:
         assert self._folder is not None
         given = self._folder.given[name]
-        owner = f"{self._cluster}/{name}"
+        owner = f"{self._cluster}/{given.name}"
         return Fence(owner=owner, generation=given.generation, epoch=given.epoch)
 
     def _stop(self, name: str, wait_s: float) -> None:
@@ -247,11 +247,17 @@ class Node:
         self._stops_since_s = time.monotonic()
         self._application.remove(name, wait_s)
         self._stops_since_s = None
+        if self._handing is not None:
+            self._handing.forget(name)
         with self._lock:
             epoch = self._busy.pop(name, None)
         self._application.event("left", query=name, epoch=epoch)
+        self._beat_now()
+
+    def _beat_now(self) -> None:
+        """Whoever waits for it need not wait for the next one."""
         with suppress(SpillwayError):
-            self.beat()  # whoever waits for it need not wait for the next one
+            self.beat()
 
     def _give_up(self, name: str, why: str) -> None:
         assert self._application is not None
@@ -291,7 +297,3 @@ class Node:
             self._beating.join()
         with suppress(SpillwayError):
             self.beat()
-
-
-def _query_of(duty: Duty) -> Query:
-    return Query.model_validate(dict(duty.given.query))

@@ -7,7 +7,8 @@ node's capacity is therefore the number of batches that it runs side by side; wh
 cores, each takes longer, and what they want grows by that.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from spillway.classes.balance import QueryLoad, longest_interval_s
 from spillway.cluster.views import (
@@ -18,6 +19,7 @@ from spillway.cluster.views import (
     QueryView,
     Resources,
 )
+from spillway.hosts.cluster.duties import Duty
 from spillway.hosts.cluster.messages import NodeState
 from spillway.hosts.spark.driver.application import Application
 from spillway.hosts.spark.driver.progress import DeliveredBatch
@@ -50,6 +52,25 @@ def views(
         state=_STATES[state],
     )
     return host, tuple(look.query(query) for query in look.queries)
+
+
+def as_queries(
+    host: HostView, views: tuple[QueryView, ...], duties: Mapping[str, Duty]
+) -> tuple[HostView, tuple[QueryView, ...]]:
+    """By the names of queries; a successor is nobody's query yet, only a load."""
+    names = {run: duty.name for run, duty in duties.items() if duty.follows is None}
+    found = tuple(
+        replace(view, name=names[view.name], operators=(names[view.name],))
+        for view in views
+        if view.name in names
+    )
+    operators = tuple(
+        replace(each, name=names[each.name], queries=(names[each.name],))
+        if each.name in names
+        else each
+        for each in host.operators
+    )
+    return replace(host, operators=operators), found
 
 
 def load_cores(load: QueryLoad, target: Target) -> float:

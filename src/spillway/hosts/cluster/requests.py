@@ -10,6 +10,7 @@ from spillway.errors import SpillwayError, unknown_name
 from spillway.flow.flow import Flow, Query, ServiceClass
 from spillway.flow.sql import streams_of
 from spillway.hosts.cluster.assigning import Standing
+from spillway.hosts.cluster.changing import changed_query
 from spillway.hosts.cluster.draft import Draft
 from spillway.hosts.cluster.messages import (
     ANSWER,
@@ -53,8 +54,8 @@ def _add(request: Request, draft: Draft, now: Standing) -> str:
         if before.query == body:  # of a leader that died before it answered
             return f"query '{request.name}' is there"
         raise SpillwayError(f"query '{request.name}' is there already: give this one another name")
-    generation = 1 if before is None else before.generation + 1
-    given = Assignment(query=body, generation=generation, reason="added")
+    generation = 1 if before is None else max(before.generation, before.newest) + 1
+    given = Assignment(query=body, generation=generation, newest=generation, reason="added")
     draft.put(QUERY + request.name, Assignment, given)
     return f"query '{request.name}' is added"
 
@@ -86,8 +87,34 @@ def _move(request: Request, draft: Draft, now: Standing) -> str:
         raise unknown_name("running node", request.value, filter(now.is_alive, now.reports))
     if given.node == request.value:
         return f"query '{request.name}' is on {request.value} already"
-    draft.assign(request.name, to=request.value, reason="moved by a user")
+    _require_still(request, given)
+    reason = "moved by a user"
+    draft.assign(request.name, to=request.value, reason=reason, stops_first=request.stops_first)
     return f"query '{request.name}' moves from {given.node} to {request.value}"
+
+
+def _change(request: Request, draft: Draft, now: Standing) -> str:
+    """Another version of it, on the node with most room."""
+    given, flow = _known(request, draft), _flow(draft)
+    _require_still(request, given)
+    query = changed_query(request.name, given, request.query or {}, flow)
+    draft.assign(request.name, changes_to=query, to=None, reason="changed by a user")
+    return f"query '{request.name}' changes while it runs"
+
+
+def _back(request: Request, draft: Draft, now: Standing) -> str:
+    given = _known(request, draft)
+    if given.before is None:
+        raise SpillwayError(f"query '{request.name}' was never changed: there is no version before")
+    return _change(replace(request, query=given.before), draft, now)
+
+
+def _require_still(request: Request, given: Assignment) -> None:
+    if given.next is not None or given.changes_to is not None:
+        raise SpillwayError(
+            f"query '{request.name}' moves or changes already: wait until that is done, `spillway"
+            " cluster status` shows it"
+        )
 
 
 def _drain(request: Request, draft: Draft, now: Standing) -> str:
@@ -130,6 +157,8 @@ _CARRIED_OUT = {
     "add": _add,
     "stop": _stop,
     "move": _move,
+    "change": _change,
+    "back": _back,
     "drain": _drain,
     "set": _set,
     "end": _end,

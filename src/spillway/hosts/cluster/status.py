@@ -5,10 +5,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from spillway.coding import from_json
+from spillway.errors import unknown_name
 from spillway.hosts.cluster.control_log import Latest
 from spillway.hosts.cluster.draft import Draft
-from spillway.hosts.cluster.messages import LEADER, NODE, Leadership, NodeReport
-from spillway.hosts.cluster.node_folder import audits_of, by_stream
+from spillway.hosts.cluster.messages import (
+    LEADER,
+    NODE,
+    Assignment,
+    Leadership,
+    NodeReport,
+    run_name,
+)
+from spillway.hosts.cluster.node_folder import audits_of, by_stream, overlap_of
 from spillway.hosts.cluster.opening import Place
 from spillway.report import Table
 
@@ -42,22 +50,25 @@ class Status:
                     "state": given.state,
                     "node": given.node,
                     "to": given.to,
-                    "epoch": self._assignments.by_key[f"query/{name}"].record.epoch,
+                    "epoch": given.epoch,
                     "generation": given.generation,
+                    "next": _next(given),
                     "moved_from": given.moved_from,
                     "reason": given.reason,
-                    **_measured(name, reports.get(given.node or "")),
+                    **_measured(name, given.generation, reports.get(given.node or "")),
                 }
                 for name, given in sorted(draft.queries.items())
                 if given.state != "ended"
             },
         }
 
-    def generations(self) -> dict[str, int]:
-        """Of every query's checkpoint."""
+    def assignment(self, query: str) -> Assignment:
         self._assignments.read_on()
-        queries = Draft(self._assignments, self._place.name, "status").queries
-        return {name: given.generation for name, given in queries.items()}
+        found = Draft(self._assignments, self._place.name, "status").queries
+        known = {name: given for name, given in found.items() if given.state != "ended"}
+        if query not in known:
+            raise unknown_name("query", query, known)
+        return known[query]
 
     def _leader(self) -> dict[str, Any] | None:
         placed = self._assignments.by_key.get(LEADER)
@@ -92,14 +103,28 @@ def _node(report: NodeReport | None, wanted: str, life: str | None) -> dict[str,
     }
 
 
-def _measured(name: str, report: NodeReport | None) -> dict[str, Any]:
-    if report is not None and name in report.failed:
-        return {"doing": f"given up: {report.failed[name]}"}
+def _next(given: Assignment) -> dict[str, Any] | None:
+    """The other side of a move under way."""
+    if (after := given.next) is None:
+        return None
+    return {
+        "node": after.node,
+        "generation": after.generation,
+        "state": after.state,
+        "from_us": after.from_us,
+        "changes": after.query != given.query,
+    }
+
+
+def _measured(name: str, generation: int, report: NodeReport | None) -> dict[str, Any]:
+    run = run_name(name, generation)
+    if report is not None and run in report.failed:
+        return {"doing": f"given up: {report.failed[run]}"}
     found = [view for view in report.queries if view.name == name] if report is not None else []
     if report is None or not found:
         return {}
     return {
-        "doing": report.states.get(name, ""),
+        "doing": report.states.get(run, ""),
         "offered_per_s": found[0].offered_rate_per_s,
         "keep_fraction": found[0].keep_fraction,
         "delay_s": found[0].delay_s,
@@ -144,24 +169,31 @@ def _ago(node: Mapping[str, Any]) -> str:
 
 
 def _where(query: Mapping[str, Any]) -> str:
+    if (after := query["next"]) is not None:
+        return f"{query['node']}, {after['node']} {after['state']}"
     return f"{query['node']} -> {query['to']}" if query["to"] else query["node"] or "none"
 
 
 def audit_rows(place: Place) -> list[dict[str, Any]]:
-    """One row a life of a gate, over the ledgers of all nodes."""
-    queries = Status(place).generations()
-    rows = []
-    for (query, stream), ledgers in sorted(by_stream(place.folder).items()):
-        for found in audits_of(place.folder, query, stream, queries.get(query, 1)):
+    """One row a life of a gate, over the ledgers of all nodes; `overlap` was offered to the
+    checkpoint before it as well."""
+    rows: list[dict[str, Any]] = []
+    before: dict[tuple[str, str], str] = {}
+    for (run, stream), ledgers in sorted(by_stream(place.folder).items(), key=_by_generation):
+        name, earlier = run.partition("@")[0], before.get((run.partition("@")[0], stream))
+        before[name, stream] = run
+        overlap = 0 if earlier is None else overlap_of(place.folder, earlier, run, stream)
+        for found in audits_of(place.folder, run, stream):
             rows.append(
                 {
-                    "query": query,
+                    "query": run,
                     "stream": stream,
                     "ledgers": ledgers,
                     "offered": found.totals.offered,
                     "admitted": found.totals.admitted,
                     "shed": found.totals.shed,
                     "pending": found.totals.pending,
+                    "overlap": overlap,
                     "batches": found.batch_count,
                     "exact": found.exact,
                     "problems": list(found.problems),
@@ -169,3 +201,9 @@ def audit_rows(place: Place) -> list[dict[str, Any]]:
                 }
             )
     return rows
+
+
+def _by_generation(found: tuple[tuple[str, str], int]) -> tuple[str, str, int]:
+    (run, stream), _ = found
+    name, _, generation = run.partition("@")
+    return name, stream, int(generation or 1)

@@ -109,10 +109,19 @@ def logged_batches(checkpoint: Place) -> list[LoggedBatch]:
             " give the checkpointLocation of the query"
         )
     names = sorted(int(f.name) for f in folder.iterdir() if f.name.isascii() and f.name.isdecimal())
-    return [batch for batch_id in names if (batch := _read(checkpoint, batch_id)) is not None]
+    return [
+        batch for batch_id in names if (batch := logged_batch(checkpoint, batch_id)) is not None
+    ]
 
 
-def _read(checkpoint: Place, batch_id: int) -> LoggedBatch | None:
+def last_batch(checkpoint: Path, *, completed: bool) -> LoggedBatch | None:
+    """The last one that was planned, or that has ended."""
+    folder = checkpoint / ("commits" if completed else "offsets")
+    names = [int(f.name) for f in folder.glob("[0-9]*") if f.name.isdecimal()]
+    return logged_batch(checkpoint, max(names)) if names else None
+
+
+def logged_batch(checkpoint: Place, batch_id: int) -> LoggedBatch | None:
     """A version line, one of metadata, then one line a source. None: Spark has just purged it."""
     path = checkpoint / "offsets" / str(batch_id)
     try:

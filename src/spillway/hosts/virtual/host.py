@@ -134,6 +134,7 @@ class VirtualHost:
 
     def _trigger(self, lane: _Lane) -> None:
         """Spark asks: what waits, and is it this query's turn?"""
+        self._rest(lane)
         lane.waits_for_arrival = False
         waiting = survey(lane.at, lane.query.log.extent(self.now_s), lane.query.log.arrivals)
         report = lane.gate.report(lane.at, waiting.arrivals, self.now_s)
@@ -149,8 +150,16 @@ class VirtualHost:
 
     def _await_arrival(self, lane: _Lane) -> None:
         arrives_s = lane.query.log.next_arrival_s(lane.at.stretches[0].stop)
+        lane.waits_for_arrival = True
+        self._at(self.now_s + lane.query.options.period_s, partial(self._rest, lane))
         if arrives_s is not None:
             self._at(max(self.now_s, arrives_s), partial(self._trigger, lane))
+
+    def _rest(self, lane: _Lane) -> None:
+        """On Spark a gate says again and again that nothing waits: what counts is that a period has
+        passed, and how long it lasted."""
+        if lane.waits_for_arrival:
+            lane.gate.rest(lane.at, self.now_s)
 
     def _grant(self) -> None:
         for name in self.control.grant(self.now_s):

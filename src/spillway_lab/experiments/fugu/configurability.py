@@ -35,6 +35,12 @@ CONFIGURATIONS: Mapping[str, ScalingSettings] = {
 
 
 def configurability(setup: Setup) -> Report:
+    if setup.plant == "cluster":
+        from spillway_lab.experiments.fugu.on_cluster import (
+            configurability_on_cluster,  # brings Spark
+        )
+
+        return configurability_on_cluster(setup)
     jobs = {
         (policy, label): [Job(policy=policy, settings=settings, seed=s) for s in seeds_of(setup)]
         for policy in PAPER + OURS
@@ -121,5 +127,6 @@ EXPERIMENTS = (
         title="three policies of the paper and three of ours under five configurations",
         source="FUGU 2014, fig. 4-6",
         run=configurability,
+        plants=("sim", "cluster"),
     ),
 )

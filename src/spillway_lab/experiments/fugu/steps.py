@@ -32,7 +32,12 @@ Floats = npt.NDArray[np.float64]
 
 
 def steps(setup: Setup) -> Report:
-    """Jumps of the load between 0.8 and 5.5 cores, held for five minutes each."""
+    """Jumps of the load between 0.8 and 5.5 cores, held for five minutes each; on a cluster one
+    up and one down."""
+    if setup.plant == "cluster":
+        from spillway_lab.experiments.fugu.on_cluster import steps_on_cluster  # brings Spark
+
+        return steps_on_cluster(setup)
     workload, levels = step_workload(setup.seed)
     settings = ScalingSettings()
     runs: dict[str, ScalingRun] = {}
@@ -112,5 +117,6 @@ EXPERIMENTS = (
         title="every scaler on load steps: how many decisions it needs",
         source="beyond FUGU 2014 (DS2, control)",
         run=steps,
+        plants=("sim", "cluster"),
     ),
 )

@@ -57,8 +57,7 @@ class Leader:
             entries = self._reports.read_on()
             self.assignments.read_on()
             draft = Draft(self.assignments, CLUSTER, self.name)
-            held = {g.life for g in draft.queries.values() if g.life is not None}
-            self._roster.read(entries, now_s, now_s, held)
+            self._roster.read(entries, now_s, now_s, draft.lives)
             word = self._election.next_record(self.assignments, now_s, now_s)
             if word is not None:
                 self.assignments.append(word)

@@ -8,7 +8,7 @@ from spillway.coding import to_json
 from spillway.hosts.cluster.control_log import Latest, OvertakenError
 from spillway.hosts.cluster.duties import Duties
 from spillway.hosts.cluster.leases import NodeLease
-from spillway.hosts.cluster.messages import NODE, NodeReport, NodeState
+from spillway.hosts.cluster.messages import NODE, NodeReport, NodeState, Reached
 from spillway.hosts.cluster.records import Entries, Placed, Record
 
 CLUSTER = "toys"
@@ -46,10 +46,12 @@ class ToyNode:
         self.cores: dict[str, float] = {}  # what queries want here
         self.state: NodeState = "running"
         self.superseded = False
+        self.reached: dict[str, Reached] = {}  # of queries that move
 
     def runs(self, query: str, now_s: float) -> bool:
-        """Its gate may plan a batch."""
-        return query in self.busy and self.lease.holds(now_s)
+        """Its gate may plan a batch, of whatever checkpoint."""
+        found = {run.partition("@")[0] for run in self.busy}
+        return query in found and self.lease.holds(now_s)
 
     def beat(self, now_s: float) -> None:
         self._assignments.read_on()
@@ -67,6 +69,7 @@ class ToyNode:
             state=self.state,
             applied=self.duties.applied,
             running=dict(self.busy),
+            reached=dict(self.reached),
             host=self._host(),
             queries=self._queries(),
         )

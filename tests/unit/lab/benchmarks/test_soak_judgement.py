@@ -20,35 +20,63 @@ def test_random_rates_are_a_profile_that_the_synthetic_log_takes() -> None:
 
 
 def class_figures(**changed: Any) -> dict[str, Any]:
-    usual = {"mean_delay_of_halves_s": [1.0, 1.1], "longest_gap_s": 2.0}
+    usual = {
+        "mean_delay_of_halves_s": [1.0, 1.1],
+        "longest_gap_s": 2.0,
+        "within_target_ratio": 1.0,
+        "offered_tuples": 100,
+        "shed_tuples": 3,
+        "p99_delay_s": 1.5,
+    }
     return {name: {**usual, **changed} for name in soak.CLASSES}
 
 
+def memory(**grown_mb: float) -> list[dict[str, float]]:
+    """Samples of a run in which these have grown so much, evenly, from its second fifth on."""
+    steps = np.clip((np.arange(50) - 15) / 20.0, 0.0, 1.0)
+    usual = {"driver": 0.0, "planners": 0.0, "workers": 0.0}
+    return [{n: 200.0 + g * step for n, g in {**usual, **grown_mb}.items()} for step in steps]
+
+
+def complaints(
+    figures: dict[str, Any] | None = None,
+    samples: list[dict[str, float]] | None = None,
+    heap_growth_mb: float = -5.0,
+    restarts: int = 0,
+) -> tuple[str, ...]:
+    classes, restarted = figures or class_figures(), {"gold_totals": restarts}
+    return soak.judged(classes, samples or memory(), heap_growth_mb, restarted).failures
+
+
 def test_a_steady_run_has_nothing_to_complain_about() -> None:
-    assert soak._failures(class_figures(), {"driver": 3.0, "heap": -5.0}, {"q": 0}) == []
+    assert complaints() == ()
+    assert complaints(samples=memory(planners=30.0), heap_growth_mb=40.0) == ()
+
+
+@pytest.mark.parametrize("role", ["driver", "planners", "workers"])
+def test_a_process_that_grows_is_named(role: str) -> None:
+    [said] = complaints(samples=memory(**{role: 300.0}))
+    assert f"{role} grew by 300 MB" in said
+
+
+def test_a_heap_that_grows_and_a_query_that_was_restarted_are_named() -> None:
+    grown, restarted = complaints(heap_growth_mb=200.0, restarts=2)
+    assert "heap grew by 200 MB" in grown
+    assert "gold_totals was restarted 2 times" in restarted
 
 
 @pytest.mark.parametrize(
-    ("changed", "growth", "restarts", "said"),
+    ("changed", "said"),
     [
-        ({}, {"planners": 300.0}, {}, "planners grew by 300 MB"),
-        ({}, {}, {"gold_totals": 2}, "restarted 2 times"),
-        ({"mean_delay_of_halves_s": [1.0, 9.0]}, {}, {}, "drifted from 1.00 to 9.00 s"),
-        ({"mean_delay_of_halves_s": [1.0, None]}, {}, {}, "delivered nothing"),
-        ({"longest_gap_s": 60.0}, {}, {}, "no batch for 60.0 s"),
+        ({"mean_delay_of_halves_s": [1.0, 9.0]}, "drifted from 1.00 to 9.00 s"),
+        ({"mean_delay_of_halves_s": [1.0, None]}, "delivered nothing"),
+        ({"longest_gap_s": 60.0}, "no batch for 60.0 s"),
     ],
 )
-def test_leaks_restarts_drift_and_starvation_are_named(
-    changed: dict[str, Any], growth: dict[str, float], restarts: dict[str, int], said: str
-) -> None:
-    assert any(
-        said in failure for failure in soak._failures(class_figures(**changed), growth, restarts)
-    )
-
-
-def test_growth_compares_the_end_with_the_time_after_warming_up() -> None:
-    samples = [{"driver": 100.0 + i} for i in range(50)]
-    assert soak._growth_mb(samples)["driver"] == pytest.approx(30.0)
+def test_drift_and_starvation_are_named_class_by_class(changed: dict[str, Any], said: str) -> None:
+    found = complaints(class_figures(**changed))
+    assert len(found) == len(soak.CLASSES)
+    assert all(said in complaint for complaint in found)
 
 
 def test_the_memory_of_this_process_is_seen() -> None:

@@ -15,6 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spillway.classes.control import ClassControl
 from spillway.classes.turns import batches_in_flight
 from spillway.clock import Clock, WallClock
+from spillway.cluster.scaling.usage import Terms
 from spillway.estimates.flow import answer_sql, check_answers
 from spillway.flow.derived import ARRIVAL, expanded
 from spillway.flow.flow import Flow, Query, ServiceClass
@@ -24,7 +25,9 @@ from spillway.hosts.spark.driver.channel import ChannelServer
 from spillway.hosts.spark.driver.conditions import Conditions
 from spillway.hosts.spark.driver.control_loop import ControlLoop
 from spillway.hosts.spark.driver.dispatch import Dispatcher
+from spillway.hosts.spark.driver.executors import SparkExecutors, live_cores
 from spillway.hosts.spark.driver.gates import Gates, schema_text
+from spillway.hosts.spark.driver.own_windows import Windowed, own_results, told_apart
 from spillway.hosts.spark.driver.progress import (
     BatchProgress,
     DeliveredBatch,
@@ -32,10 +35,12 @@ from spillway.hosts.spark.driver.progress import (
     delivered,
 )
 from spillway.hosts.spark.driver.queries import Queries
+from spillway.hosts.spark.driver.scaling import Scaling
 from spillway.hosts.spark.driver.settings import POLICY, Changes, Settings
 from spillway.hosts.spark.driver.states import States
 from spillway.hosts.spark.driver.supervision import LossWatch
 from spillway.hosts.spark.files import Folder
+from spillway.hosts.spark.session.partitions import partitions_of_state
 from spillway.hosts.spark.worker.instances import fused_frame
 from spillway.journal.entries import Entry, Event
 from spillway.journal.files import FileJournal
@@ -79,6 +84,7 @@ class Application:
         self._monitor: ProgressMonitor | None = None
         self._lock, self._changing = threading.Lock(), threading.Lock()
         self.fence_of: Callable[[str], Fence | None] = lambda query: None
+        self.moves = False  # its queries may move to other applications while they run
         self._make_control()
         self.states = States(self.dispatcher.last_report, self.progress, self._counted_s)
         self.queries = Queries(
@@ -90,10 +96,11 @@ class Application:
         )
         self.conditions = self._conditions.now
         self._loop = ControlLoop(self, self._conditions, cores=self._cores)
+        self.scaling: Scaling | None = None  # where the flow says `scale`
 
     def _make_control(self) -> None:
         self.settings = Settings(self.flow, self.folder.overrides)
-        self._cores = cores = max(1, self.spark.sparkContext.defaultParallelism)
+        self._cores = cores = live_cores(self.spark.sparkContext)
         control = ClassControl(
             {name: self.settings.terms(name) for name in self.classes},
             self.settings.policy,
@@ -110,6 +117,7 @@ class Application:
         )
         path = str(self._channel.path)
         self.gates = Gates(self.flow, self.spark, self.folder, self._streams, path)
+        self.dispatcher.parallelism = self.gates.tasks_of_a_batch()
 
     def answer(self, report: Report) -> Order:
         return self.dispatcher.answer(report)
@@ -165,6 +173,7 @@ class Application:
         self._monitor = ProgressMonitor(self.spark, self._on_progress)
         write_private(self.folder.channel, str(self._channel.path))
         self._loop.start()
+        self._scale()
         for key, why in self.settings.ignored.items():
             self.event("ignored", key=key, why=why)
         self.event(
@@ -180,11 +189,38 @@ class Application:
             self.stop()
             raise
 
+    def _scale(self) -> None:
+        """More or fewer executors from here on, where the flow says so."""
+        if self.flow.scale is None:
+            return
+        self.scaling = Scaling(
+            SparkExecutors(self.spark),
+            self.flow.scale,
+            self._terms,
+            self.event,
+            self._clock,
+            shortest_target_s=min(given.target.delay_s for given in self._terms().values()),
+        )
+        self.listeners.append(self.scaling)
+        self.scaling.start()
+
+    def _terms(self) -> Mapping[str, Terms]:
+        return {
+            name: Terms(
+                class_name=query.class_name,
+                priority=self.classes[query.class_name].priority,
+                target=self.target(query.class_name),
+            )
+            for name, query in self.flow.queries.items()
+        }
+
     def stop(self) -> None:
         """Let the batches in flight end, then stop: a killed batch would only be run again."""
         if self.queries.stopping.is_set():
             return
         self.queries.stopping.set()
+        if self.scaling is not None:
+            self.scaling.stop()
         self.dispatcher.drain(STOP_WAIT_S)
         self.queries.stop()
         self._loop.join()
@@ -254,7 +290,8 @@ class Application:
         if query.python is not None:
             frame = function_of(name, query.python)(**frames)
         elif store is None:
-            frame = self.spark.sql(answer_sql(name, query, self.flow))
+            windows = self._windows(name)
+            frame = self.spark.sql(windows.sql if windows else answer_sql(name, query, self.flow))
         else:
             frame = fused_frame(self.spark, self.templates[name].template, store)
         self.gates.schemas[name] = schema_text(frame, without=ARRIVAL)
@@ -267,8 +304,14 @@ class Application:
     def _start_query(self, name: str) -> StreamingQuery:
         query, frame = self.flow.queries[name], self.result(name)
         self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.class_name)
-        checkpoint = str(self.folder.checkpoint(name))
-        return sinks.start(frame, name, query, checkpoint, self.fence_of(name))
+        checkpoint = self.folder.checkpoint(name)
+        part = None if self._windows(name) is None else partial(own_results, checkpoint)
+        with partitions_of_state(self.spark, query.partitions):
+            return sinks.start(frame, name, query, str(checkpoint), self.fence_of(name), part)
+
+    def _windows(self, name: str) -> Windowed | None:
+        """None: its results are all its own, always."""
+        return told_apart(name, self.flow.queries[name], self.flow) if self.moves else None
 
     def _open_instances(self, name: str) -> InstanceStore | None:
         if name not in self.templates:

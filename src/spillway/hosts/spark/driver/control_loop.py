@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from spillway.classes.turns import batches_in_flight
 from spillway.hosts.spark.driver.conditions import Conditions
+from spillway.hosts.spark.driver.executors import live_cores
 from spillway.model import parse_duration_s
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class ControlLoop:
     def _follow_cores(self) -> None:
         """Executors come and go: slots, quotas and tasks follow the cores that there are."""
         application = self._application
-        cores = max(1, application.spark.sparkContext.defaultParallelism)
+        cores = live_cores(application.spark.sparkContext)
         if cores == self._cores:
             return
         self._cores = cores

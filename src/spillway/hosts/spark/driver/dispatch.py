@@ -11,7 +11,7 @@ from dataclasses import replace
 from spillway.classes.balance import Balance, QueryLoad
 from spillway.classes.control import ClassControl
 from spillway.clock import Clock
-from spillway.model import Decided, Order, Report
+from spillway.model import Decided, Order, Owned, Report
 
 OnDecided = Callable[[Decided], None]
 
@@ -23,31 +23,43 @@ class Dispatcher:
         self.control = control
         self._clock = clock
         self._on_decided = on_decided
-        self.parallelism: int | None = None  # tasks of a batch; None: as each gate was told first
+        self.parallelism: int | None = None  # tasks of a batch, on the cores that there are now
         self.plan_until_s: float | None = None  # monotonic: this node's lease; None: for ever
         self._last: dict[str, Report] = {}  # by query
         self._granted: set[str] = set()
-        self._finishing: set[str] = set()  # queries that get no more turns
+        self._held: set[str] = set()  # queries that get no turns
+        self._owned: dict[str, tuple[Owned, int | None]] = {}  # what they are told of their windows
         self._changed = threading.Condition()
 
     def answer(self, report: Report) -> Order:
         """What a query is told; its slot is freed in the same step, so that it competes for it."""
         asks = report.backlog.pending_tuples > 0  # an empty batch (a heartbeat) costs no slot
+        deadline_s = time.monotonic() + report.wait_s
         with self._changed:
             now_s, news = self._clock.now_s(), self._news(report)
             self._granted.discard(report.query)  # a turn that it never heard of
             self.control.heard(news, now_s)
-            if asks and report.query not in self._finishing:
-                self.control.ask(report, now_s)
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: report.query not in self._held, report.wait_s)
+            if asks and report.query not in self._held:
+                self.control.ask(report, self._clock.now_s())
             self._changed.notify_all()
         for decided in news.decided:
             self._on_decided(decided)
         with self._changed:
-            granted = self._await_turn(report) if asks else True
+            held = report.query in self._held
+            granted = self._await_turn(report, deadline_s) if asks else not held
             self._grant()
             order = self.control.order(report, may_start=granted)
-            until_s = self.plan_until_s
-            return replace(order, parallelism=self.parallelism, plan_until_s=until_s)
+            owned, after = self._owned.get(report.query, (None, None))
+            return replace(
+                order,
+                parallelism=self.parallelism,
+                plan_until_s=self.plan_until_s,
+                held=held,
+                owned=owned,
+                owned_after=after,
+            )
 
     def _news(self, report: Report) -> Report:
         """Without what its last report said: a query that got no answer says it again."""
@@ -61,9 +73,8 @@ class Dispatcher:
             decided=tuple(each for each in report.decided if each not in before.decided),
         )
 
-    def _await_turn(self, report: Report) -> bool:
+    def _await_turn(self, report: Report, deadline_s: float) -> bool:
         """By the time that really passes: the clock may be set while a query waits."""
-        deadline_s = time.monotonic() + report.wait_s
         while True:
             self._grant()
             if self._last.get(report.query) is not report:  # cut off: it asks by another connection
@@ -95,16 +106,33 @@ class Dispatcher:
 
     def finish(self, query: str, wait_s: float) -> None:
         """Grant it no more turns, and wait until its batch in flight has ended."""
+        self.hold(query)
         with self._changed:
-            self._finishing.add(query)
-            self.control.turns.withdraw(query)
             self._changed.wait_for(lambda: not self.control.turns.is_running(query), wait_s)
+
+    def hold(self, query: str) -> None:
+        """Grant it no turns until it is let go."""
+        with self._changed:
+            self._held.add(query)
+            self.control.turns.withdraw(query)
+
+    def let_go(self, query: str) -> None:
+        with self._changed:
+            self._held.discard(query)
+            self._changed.notify_all()
+
+    def own(self, query: str, owned: Owned, after: int | None = None) -> None:
+        """Which windows are its own, from its next batch on; `after`: only if that follows this
+        batch."""
+        with self._changed:
+            self._owned[query] = owned, after
 
     def left(self, query: str) -> None:
         """It has been stopped for good: nothing of it counts any more."""
         self.leave(query)
         with self._changed:
-            self._finishing.discard(query)
+            self._held.discard(query)
+            self._owned.pop(query, None)
             self._last.pop(query, None)
 
     def period_ended(self) -> Mapping[str, Balance]:

@@ -1,6 +1,6 @@
 """The gates in front of a flow's queries, as Spark reads them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from spillway.classes.turns import batches_in_flight
 from spillway.estimates.flow import gate_options
 from spillway.flow.flow import Flow, Query
+from spillway.hosts.spark.driver.executors import live_cores
 from spillway.hosts.spark.files import Folder
 from spillway.hosts.spark.session.pools import task_slots
 from spillway.hosts.spark.worker.rows import HEARTBEAT
@@ -31,6 +32,7 @@ class Gates:
         self._flow, self._spark, self._folder = flow, spark, folder
         self._streams, self._channel = streams, channel
         self.leased = False  # the queries may be taken over by others
+        self.follows: Callable[[str, str], str | None] = lambda query, stream: None
         self.schemas: dict[str, str] = {}  # of what the queries write into folders, by query
 
     def use(self, flow: Flow) -> None:
@@ -64,13 +66,14 @@ class Gates:
         }
         if self.leased:
             options["leased"] = "true"
+        if (followed := self.follows(name, stream_name)) is not None:
+            options["follows"] = followed
         if query.template is not None:
             options["instances"] = str(self._folder.instances(name))
         if len(self._streams[name]) > 1:
             options["joint"] = name
         if "record" in options:
             options["record"] += f".{name}"  # queries over one stream have each their own
-        options.setdefault("parallelism", str(self.tasks_of_a_batch()))
         return options
 
     def dead_letters(self) -> dict[str, Path]:
@@ -86,7 +89,7 @@ class Gates:
     def tasks_of_a_batch(self) -> int:
         """On the cores that there are now."""
         context = self._spark.sparkContext
-        cores, room = context.defaultParallelism, task_slots(context.master or "")
+        cores, room = live_cores(context), task_slots(context.master or "")
         priorities = [c.priority for c in self._flow.classes.values()]
         in_flight = batches_in_flight(cores, priorities)
         waits = len(priorities) > 1 and (room is None or room < cores * in_flight)

@@ -36,6 +36,8 @@ class BatchProgress:
     phases_s: dict[str, float]
     sources: tuple[dict[str, Any], ...]
     state_bytes: int = 0  # of the query's state in memory
+    newest_us: int | None = None  # event time in this batch; None: no tuple, or no event time
+    watermark_us: int | None = None  # that this batch ran under
 
     @property
     def ended_s(self) -> float:
@@ -96,7 +98,7 @@ def parse_progress(text: str) -> BatchProgress:
     value = json.loads(text)
     phases_s = {phase: ms / 1e3 for phase, ms in value["durationMs"].items()}
     return BatchProgress(
-        query=value["name"] or "",
+        query=value.get("name") or "",
         run_id=value["runId"],
         batch_id=value["batchId"],
         started_s=datetime.fromisoformat(value["timestamp"]).timestamp(),
@@ -105,7 +107,17 @@ def parse_progress(text: str) -> BatchProgress:
         phases_s=phases_s,
         sources=tuple(value["sources"]),
         state_bytes=sum(o.get("memoryUsedBytes", 0) for o in value.get("stateOperators", ())),
+        newest_us=_event_us(value, "max"),
+        watermark_us=_event_us(value, "watermark"),
     )
+
+
+def _event_us(value: dict[str, Any], name: str) -> int | None:
+    """Spark says event times in whole milliseconds, cut off: it may have been one later."""
+    found = value.get("eventTime", {}).get(name)
+    if found is None:
+        return None
+    return round(datetime.fromisoformat(found).timestamp() * 1e3) * 1000
 
 
 @dataclass(frozen=True, kw_only=True)

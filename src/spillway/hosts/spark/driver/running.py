@@ -12,12 +12,13 @@ from pyspark.errors import PySparkException
 
 from spillway.errors import SpillwayError
 from spillway.flow.flow import Flow
+from spillway.flow.scale import DYNAMIC, require_scalable
 from spillway.hosts.spark.driver.application import Application
 from spillway.hosts.spark.driver.supervision import cause_of
 from spillway.hosts.spark.driver.warm_up import warm_up
 from spillway.hosts.spark.files import Folder
 from spillway.hosts.spark.session.output import SparkOutput
-from spillway.hosts.spark.session.pools import session_for
+from spillway.hosts.spark.session.pools import session_for, settings_to_scale
 from spillway.hosts.spark.session.session import open_session
 from spillway.sinks import catalog as sinks
 
@@ -39,13 +40,16 @@ def opened(
     A `folder` is that of a node: its queries come and go, and are of any number.
     """
     sinks.require_ready(flow)
+    wanted = master or flow.spark.master
+    given = {key: str(value) for key, value in flow.spark.config.items()}
+    if flow.scale is not None:
+        require_scalable(wanted, given.get(DYNAMIC, "false"))
+        given = settings_to_scale(flow.scale.min, flow.scale.max) | given
     queries = len(flow.queries) if folder is None else SEVERAL
     folder = folder or Folder(root=root.absolute())
     output = SparkOutput(folder.spark_log)
     with folder.lock().while_held(), _told_in_a_line(output):
         priorities = {name: c.priority for name, c in flow.classes.items()}
-        given = {key: str(value) for key, value in flow.spark.config.items()}
-        wanted = master or flow.spark.master
         chosen, settings = session_for(wanted, priorities, root, queries)
         spark = open_session(chosen, {**settings, **given}, name=f"spillway {name}", output=output)
         try:

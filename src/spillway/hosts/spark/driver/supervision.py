@@ -85,6 +85,8 @@ QUIET = (
     " the next tuple gets a batch at once"
 )
 
+GIVES_WAY = "max_shed is reached: the delay gives way, not the data"
+
 
 def condition_of(
     target: Target,
@@ -103,6 +105,8 @@ def condition_of(
         return NO_DATA if waiting_tuples == 0 and not busy else None
     if silent_s > QUIET_S and not busy:
         return QUIET
+    if any(query.gives_way for query in queries):
+        return GIVES_WAY
     fixed_s = max((query.fixed_s for query in queries), default=0.0)
     if fixed_s >= target.delay_s:
         return (

@@ -107,6 +107,7 @@ class _WarmUp:
         query, declared = application.flow.queries[name], application.flow.streams[stream]
         given = application.gates.options(name, query, stream)
         own = {key: value for key, value in lowered(given).items() if key in _KEPT}
+        own.setdefault("parallelism", str(application.gates.tasks_of_a_batch()))
         joined = len(application.streams_of(name)) > 1
         if declared.source in catalog.STARTED:
             names = {option.name.lower() for option in catalog.options_of(declared.source)}

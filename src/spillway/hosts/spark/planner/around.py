@@ -23,6 +23,7 @@ from spillway.lines import WaitingLines, line_of
 from spillway.options import unknown
 
 _TICK_S = 0.5  # intervals are whole multiples of this, nearly always
+_DRIFT_S = 0.1  # within a batch: a clock that differs by more was set; file times are that coarse
 _LAG_S = 0.03  # from the tick until the gate is asked
 _IDLE_NAPS_S = 0.05, 0.2  # the longest of a gate without tuples, by its target
 _QUESTIONS = 10  # all of them on a tick by chance: once in 10^12 starts
@@ -124,6 +125,14 @@ def committed_s(checkpoint: Path) -> float | None:
         return (folder / str(last)).stat().st_mtime
     except (OSError, ValueError):
         return None
+
+
+def took_s(by_clock_s: float, since_s: float) -> float | None:
+    """How long a batch took that was planned `since_s` ago, by the monotonic clock; None where the
+    wall clock was set meanwhile: nobody knows."""
+    if not -_DRIFT_S < by_clock_s < since_s + _DRIFT_S:
+        return None
+    return max(1e-3, by_clock_s)
 
 
 def require_durable(start: Mapping[str, Any], completed_seq: int | None) -> None:

@@ -1,7 +1,7 @@
 """The gate's end of the channel: asks the driver for a query's turn.
 
 A gate never waits for ever: when the driver does not answer in time, `ask` returns None and the
-gate goes on alone with what it was told last; it tries again a little later.
+gate goes on alone with what it was told last, until the driver is back.
 """
 
 import contextlib
@@ -10,16 +10,16 @@ import os
 import socket
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from spillway.clock import Clock
 from spillway.coding import from_json, to_json
 from spillway.errors import SpillwayError
+from spillway.gate.offsets import Offset
 from spillway.gate.options import GateOptions
 from spillway.model import Order, Report, Target
 
-RETRY_S = 1.0  # after a failure the gate goes on alone for this long before it asks again,
-LONGEST_RETRY_S = 8.0  # and twice as long after each further one
+RETRY_S = 1.0  # after a connection has failed none is tried for this long,
+LONGEST_RETRY_S = 8.0  # and for twice as long after each further one
 ANSWER_S = 0.25  # how much longer than the asked wait an answer may take
 _LONGEST_LINE_BYTES = 1 << 20
 
@@ -42,7 +42,15 @@ class Leased:
         order = self._ask(report)
         if order is not None and order.plan_until_s is not None:
             self._order = order
-        return order if self.holds else replace(self._order, may_start=False)
+        goes_on = self.holds and not (order is None and self._order.held)
+        return order if goes_on else replace(self._order, may_start=False)
+
+    def owned(self, planned: Offset, previous: Offset) -> Offset:
+        """With the windows that are its own from this batch on, as the driver said last."""
+        told = self._order
+        if told.owned is None or told.owned_after not in (None, previous.seq):
+            return planned
+        return replace(planned, owned=told.owned)
 
     def led(self, until_s: float | None) -> None:
         """Another gate of the query asks for all of them."""
@@ -65,36 +73,35 @@ def lease_of(gate: GateOptions, ask: Ask | None, elapsed: Callable[[], float]) -
 
 
 class Driver:
-    """Never raises and never waits longer than the report's `wait_s` and a little."""
+    """Never raises and never waits longer than the report's `wait_s` and a little.
+
+    A loop that froze still owes an answer. Until that comes nobody waits for it and nothing is
+    asked; when it has come the loop is back, and the next question is one as before.
+    """
 
     def __init__(self, path: str, clock: Clock) -> None:
         self._path = path
         self._clock = clock
-        self._stream: Any = None
         self._socket: socket.socket | None = None
+        self._heard = bytearray()
+        self._is_owed = False
         self._failed_s = float("-inf")
-        self._pause_s = 0.0  # 0 while the driver answers
+        self._pause_s = 0.0  # 0 while the channel is whole
 
     def ask(self, report: Report) -> Order | None:
-        """What the driver says, or None when it does not answer.
-
-        A loop that hangs still takes reports. So the first question after a failure is one that
-        must be answered at once: a query must not stand still for a loop that may have gone.
-        """
+        """What the driver says, or None when it does not answer."""
         now_s = self._clock.now_s()
-        if abs(now_s - self._failed_s) < self._pause_s:
+        if self._socket is None and abs(now_s - self._failed_s) < self._pause_s:
             return None
-        if self._pause_s > 0.0:
-            report = replace(report, wait_s=0.0)
         try:
-            stream = self._connect()
-            assert self._socket is not None
-            self._socket.settimeout(report.wait_s + ANSWER_S)
-            stream.write(json.dumps(to_json(Report, report)).encode() + b"\n")
-            stream.flush()
-            line = stream.readline(_LONGEST_LINE_BYTES)
-            if not line:
-                raise ConnectionError("the control loop closed the channel")
+            if self._is_owed and self._line(within_s=0.0) is None:
+                return None
+            self._is_owed = False
+            self._say(report)
+            line = self._line(within_s=report.wait_s + ANSWER_S)
+            if line is None:
+                self._is_owed = True
+                return None
             order = from_json(Order, json.loads(line))
             self._pause_s = 0.0
             return order
@@ -105,18 +112,36 @@ class Driver:
             return None
 
     def close(self) -> None:
-        for part in (self._stream, self._socket):
-            if part is not None:
-                with contextlib.suppress(OSError):
-                    part.close()
-        self._stream = self._socket = None
+        if self._socket is not None:
+            with contextlib.suppress(OSError):
+                self._socket.close()
+        self._socket, self._is_owed = None, False
+        self._heard.clear()
 
-    def _connect(self) -> Any:
+    def _say(self, report: Report) -> None:
         if self._socket is None:
             if os.stat(os.path.dirname(self._path)).st_mode & 0o077:
                 raise PermissionError(f"{self._path} is open to other users")
             self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             self._socket.settimeout(ANSWER_S)
             self._socket.connect(self._path)
-            self._stream = self._socket.makefile("rwb")
-        return self._stream
+        self._socket.settimeout(ANSWER_S)
+        self._socket.sendall(json.dumps(to_json(Report, report)).encode() + b"\n")
+
+    def _line(self, within_s: float) -> bytes | None:
+        """None: it is not whole yet."""
+        assert self._socket is not None
+        self._socket.settimeout(within_s)
+        while (end := self._heard.find(b"\n")) < 0:
+            if len(self._heard) > _LONGEST_LINE_BYTES:
+                raise ValueError("the answer has no end")
+            try:
+                part = self._socket.recv(1 << 16)
+            except (TimeoutError, BlockingIOError):
+                return None
+            if not part:
+                raise ConnectionError("the control loop closed the channel")
+            self._heard += part
+        line = bytes(self._heard[:end])
+        del self._heard[: end + 1]
+        return line

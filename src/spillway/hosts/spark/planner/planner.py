@@ -24,10 +24,12 @@ from spillway.hosts.spark.planner.around import (
     gate_of,
     require_durable,
     require_leased,
+    took_s,
 )
 from spillway.hosts.spark.planner.asking import Driver, lease_of
 from spillway.hosts.spark.planner.finding import Attached
 from spillway.hosts.spark.planner.joint import Joint, Lead
+from spillway.hosts.spark.planner.sizing import Cores
 from spillway.hosts.spark.planner.starts import first_offset
 from spillway.hosts.spark.planner.stream import Shedding, Stream, require_the_same, resumed_options
 from spillway.logs import catalog
@@ -63,7 +65,7 @@ class Planner:
         self._joint = around.joint
         if self._joint is None and gate.joint is not None:
             self._joint = Joint(gate.joint, self._options)
-        self.parallelism = gate.parallelism  # tasks of a batch
+        self._cores = Cores(self._options, gate.parallelism, self._gate.resized)
         self._triggers = TriggerWatch()
         self._archive = archive_of(gate.ledger, gate.checkpoint)
         self._instances = InstanceStore(Path(gate.instances)) if gate.instances else None
@@ -76,6 +78,11 @@ class Planner:
         self._begun_at: tuple[Span, ...] | None = None  # where the log ended then
         self._busy_s = self._elapsed()  # when the last batch was planned
         self._silence = Silence(gate.target.delay_s, self._busy_s)
+
+    @property
+    def parallelism(self) -> int:
+        """Tasks of a batch."""
+        return self._cores.tasks
 
     def freeze(self) -> None:
         """From now on serve what is there at the first plan, all of it, and then nothing."""
@@ -99,7 +106,7 @@ class Planner:
         self._busy_s = self._elapsed()
         if self._instances is not None:
             planned = replace(planned, instances=self._instances.version())
-        end = encode(planned)
+        end = encode(planned if self._lease is None else self._lease.owned(planned, previous))
         self._running = self._runs(end)
         return end
 
@@ -172,12 +179,12 @@ class Planner:
     def _timed(self, running: Running) -> tuple[float | None, float]:
         """(duration, end) of the batch that has just ended; None: it may have ended before."""
         now_s, gate = self._clock.now_s(), self._gate_options
+        since_s = self._elapsed() - running.planned_s
         if gate.trigger_s is None:
-            took_s = self._elapsed() - running.planned_s + running.looked_s
-            return took_s if self._triggers.asked(now_s) else None, now_s
+            return since_s + running.looked_s if self._triggers.asked(now_s) else None, now_s
         assert gate.checkpoint is not None
         ended_s = committed_s(Path(gate.checkpoint)) or now_s
-        return max(1e-3, ended_s - running.planned_at_s), ended_s
+        return took_s(ended_s - running.planned_at_s, since_s), ended_s
 
     # -- the next batch
 
@@ -233,6 +240,7 @@ class Planner:
     ) -> bool:
         """Whether it is the query's turn; it is, where no driver answers."""
         if (ask := self._ask or self._attached.ask()) is None:
+            self._cores.look()
             return True
         report = self._gate.report(
             previous, waiting.arrivals, self._clock.now_s(), wait_s=wait_s, company=company
@@ -240,7 +248,7 @@ class Planner:
         order = ask(report)
         if order is not None:
             self._gate.reported()
-            self.parallelism = order.parallelism or self.parallelism
+            self._cores.told(order.parallelism)
         self._gate.obey(order)
         return order is None or order.may_start
 
@@ -273,7 +281,7 @@ class Planner:
             return self._beat(previous) if self._lease is None or self._lease.holds else None
         if not lead.starts:
             return None
-        self.parallelism = lead.parallelism or self.parallelism
+        self._cores.told(lead.parallelism)
         planned = self._gate.follow(previous, waiting, lead.led, self._clock.now_s())
         planned = replace(planned, prices=lead.prices or planned.prices)
         return self._planned(planned, previous, lead.led.share)

@@ -11,9 +11,10 @@ from spillway.errors import SpillwayError, shown
 from spillway.gate.offsets import Offset, decode
 from spillway.gate.options import GateOptions
 from spillway.gate.rules import Rule, Stretch
-from spillway.hosts.spark.planner.stream import identity, kept_options
+from spillway.hosts.spark.planner.stream import identity, kept_options, resumed_options
 from spillway.logs import catalog
 from spillway.logs.topics import number_of, order_of, place_of, said
+from spillway.model import NOTHING_YET
 from spillway.ports import Span, Starting
 
 _LATEST, _EARLIEST = -1, -2  # Spark's own marks inside offset JSON
@@ -23,6 +24,8 @@ def first_offset(
     options: Mapping[str, str], gate: GateOptions, schema: pa.Schema | None, now_s: float
 ) -> tuple[Offset, tuple[Span, ...]]:
     """Batch 0: no tuples, only the place where the stream starts. And what there was then."""
+    if gate.follows is not None:
+        return _following_offset(options, gate, schema, now_s)
     pinned = catalog.pinned(options, now_s)
     log = catalog.open_log(pinned, schema)
     pinned |= identity(log)
@@ -43,6 +46,28 @@ def first_offset(
         pinned=kept_options(options, pinned),
     )
     return first, extent
+
+
+def _following_offset(
+    options: Mapping[str, str], gate: GateOptions, schema: pa.Schema | None, now_s: float
+) -> tuple[Offset, tuple[Span, ...]]:
+    """Batch 0 of a query that moves: where the checkpoint before it stood, and silent until it is
+    told which windows are its own."""
+    assert gate.follows is not None
+    origin = decode(json.loads(gate.follows))
+    log = catalog.open_log(resumed_options(options, origin.pinned), schema)
+    first = Offset(
+        gate=gate.gate or uuid4().hex[:12],
+        began_us=round(now_s * 1e6),
+        seq=0,
+        planned_us=round(now_s * 1e6),
+        stretches=origin.at_rest(),
+        rule=Rule(seed=gate.seed, policy=gate.policy, reason="goes on from another checkpoint"),
+        prices=origin.prices,
+        pinned={**origin.pinned, **identity(log)},
+        owned=NOTHING_YET,
+    )
+    return first, log.extent(now_s)
 
 
 def first_positions(

@@ -55,6 +55,21 @@ def session_for(
     return f"local[{slots},{match[2] or 1}]", settings
 
 
+def settings_to_scale(least: int, most: int) -> dict[str, str]:
+    """Of a session whose executors come and go.
+
+    State pins its tasks to where it was: without a wait for that place it spreads to executors
+    that come. How many parts it has is fixed in the checkpoint: two for each executor at most.
+    Only where it is switched on do executors end when their tasks have.
+    """
+    return {
+        "spark.executor.instances": str(least),
+        "spark.decommission.enabled": "true",
+        "spark.locality.wait": "0s",
+        "spark.sql.shuffle.partitions": str(2 * most),
+    }
+
+
 def _pool_settings(priorities: Mapping[str, int], folder: Path) -> dict[str, str]:
     """Write the allocation file and give the settings that a session needs to obey it.
 

@@ -23,7 +23,7 @@ from spillway.gate.masks import EVERY_QUERY, masks_of, possible_masks
 from spillway.gate.options import GateOptions
 from spillway.gate.rules import Stretch
 from spillway.gate.sampling import AT_ONCE, positions_at_once
-from spillway.gate.shedders.blocks import keep, read_block, spans
+from spillway.gate.shedders.blocks import keep, read_block, shed_positions, spans
 from spillway.hosts.spark.worker.slices import Slice
 from spillway.logs import catalog
 from spillway.ports import Log, Span
@@ -123,6 +123,14 @@ class Rows:
                     ours[KEPT_FROM] = kept.kept_from_us
                 for batch in rows.filter(pa.array(kept.mask)).combine_chunks().to_batches():
                     yield self._shaped(batch, part, ours)
+
+    def shed(self, part: Slice, log: Log) -> Iterator[pa.RecordBatch]:
+        """What the rule dropped, read or unread."""
+        for stretch in part.stretches:
+            positions = shed_positions(stretch, part.rule, log)
+            span = Span(partition=stretch.partition, start=stretch.start, stop=stretch.stop)
+            for batch in log.read(span, positions) if len(positions) else ():
+                yield self._shaped(batch, part, {WEIGHT: 1.0})
 
     def beat(self, part: Slice, log: Log) -> Iterator[pa.RecordBatch]:
         """One row without values whose event time has moved on as long as the stream was quiet.

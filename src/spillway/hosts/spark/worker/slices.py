@@ -9,8 +9,10 @@ from spillway.gate.offsets import Offset
 from spillway.gate.rules import Rule, Stretch
 from spillway.gate.sampling import BLOCK, PPM
 from spillway.gate.shedders.blocks import DATA_BLOCK
+from spillway.model import Prices
 
 _ROWS_WORTH_A_TASK = 5_000  # handing a task to a Python worker costs as much as some thousand rows
+_WORTH_A_TASK_S = 0.05  # of batch time: few rows are worth it where each waits for an answer
 
 
 class Slice(InputPartition):
@@ -51,8 +53,9 @@ def slices(offset: Offset, parallelism: int) -> list[Slice]:
     kept = offset.kept_tuples()
     if kept == 0:
         return []
-    tasks = max(1, min(parallelism, kept // _ROWS_WORTH_A_TASK))
-    by_data = offset.rule.selection is not None
+    worth = _rows_worth_a_task(offset.prices)
+    tasks = max(1, min(parallelism, kept // worth))
+    block = DATA_BLOCK if offset.rule.selection is not None else min(BLOCK, worth)
     return [
         Slice(
             stretches,
@@ -62,8 +65,14 @@ def slices(offset: Offset, parallelism: int) -> list[Slice]:
             pinned=offset.pinned,
             gap_until_us=None if offset.gap is None else offset.gap.until_us,
         )
-        for stretches in _portions(offset.stretches, tasks, DATA_BLOCK if by_data else BLOCK)
+        for stretches in _portions(offset.stretches, tasks, block)
     ]
+
+
+def _rows_worth_a_task(prices: Prices | None) -> int:
+    if prices is None or prices.kept_s <= 0.0:
+        return _ROWS_WORTH_A_TASK
+    return max(1, min(_ROWS_WORTH_A_TASK, int(_WORTH_A_TASK_S / prices.kept_s)))
 
 
 def _places(offset: Offset) -> dict[int, int]:
@@ -84,7 +93,8 @@ def heartbeat_slice(offset: Offset) -> Slice:
 def _portions(
     stretches: tuple[Stretch, ...], count: int, block: int
 ) -> Iterator[tuple[Stretch, ...]]:
-    """Cut at block boundaries: a block that two tasks share would be ranked twice."""
+    """Cut at block boundaries: a block that two tasks share is ranked twice. Beside dear rows that
+    is nothing, and their blocks may be smaller than those of the ranks."""
     total = sum(s.scanned_tuples for s in stretches)
     size = -(-total // count)
     portion: list[Stretch] = []

@@ -1,5 +1,7 @@
+from dataclasses import replace
+
 from spillway.classes.balance import QueryLoad
-from spillway.hosts.spark.driver.supervision import NO_DATA, QUIET, condition_of
+from spillway.hosts.spark.driver.supervision import GIVES_WAY, NO_DATA, QUIET, condition_of
 from spillway.model import Target
 
 TARGET = Target.parse("p99 300ms")
@@ -36,3 +38,7 @@ def test_no_tuple_is_called_missing_before_the_gates_were_asked_or_while_tuples_
 
 def test_a_class_whose_batch_takes_long_is_not_called_quiet() -> None:
     assert condition_of(TARGET, [query(0.1)], 60.0, waiting_tuples=0, busy=True) is None
+
+
+def test_a_limit_of_what_may_go_is_named_where_it_binds() -> None:
+    assert condition_of(TARGET, [query(0.1), replace(query(0.1), gives_way=True)], 0.5) == GIVES_WAY

@@ -156,7 +156,7 @@ def test_a_query_that_does_not_come_holds_the_others_back_for_a_bounded_time(
     begun_s = time.monotonic()
     toys.queries.start()
     assert toys.started == ["a", "b", "c"]
-    assert 0.5 < time.monotonic() - begun_s < 5.0
+    assert 0.5 < time.monotonic() - begun_s < 60.0
 
 
 def test_queries_that_end_together_are_restarted_one_after_another() -> None:

@@ -6,7 +6,9 @@ import pytest
 from spillway.clock import ManualClock
 from spillway.errors import SpillwayError
 from spillway.gate.options import GateOptions
-from spillway.hosts.spark.planner.around import TriggerWatch, committed_s
+from spillway.hosts.spark.planner.around import Around, TriggerWatch, committed_s
+from spillway.hosts.spark.planner.planner import Planner
+from spillway.model import Order, Report, Target
 from spillway.testing import ToyLog, ToySpark, toy_planner
 
 
@@ -69,6 +71,38 @@ def test_with_an_interval_the_end_of_a_batch_is_its_commit(
         clock.set((clock.now_s() // 2.0 + 1.0) * 2.0)
     costs = spark.logged[-1]["learned"]
     assert costs["o_ps"] / 1e12 + 2000 * costs["c_ps"] / 1e12 == pytest.approx(0.4, rel=0.2)
+
+
+@pytest.mark.parametrize("set_by_s", [-3600.0, 3600.0])
+def test_with_an_interval_a_clock_that_is_set_within_a_batch_teaches_nothing(
+    log: ToyLog, clock: ManualClock, tmp_path: Path, set_by_s: float
+) -> None:
+    """A batch of a millisecond, or of an hour, would allow or forbid whatever comes next."""
+    options = {"source": "toy", "trigger": "2s", "checkpoint": str(tmp_path)}
+    elapsed = ManualClock()
+    reports: list[Report] = []
+
+    def ask(report: Report) -> Order:
+        reports.append(report)
+        return Order(target=Target(delay_s=4.0))
+
+    around = Around(clock=clock, elapsed=elapsed.now_s, sleep=elapsed.advance, ask=ask)
+    commit = tmp_path / "commits" / "0"
+    commit.parent.mkdir()
+    commit.touch()
+    planner = Planner(options, GateOptions.parse(options), around=around)
+    spark = ToySpark(planner, clock, kept_s=0.0)
+    clock.set(1e6)
+    log.start_s = clock.now_s() - 1e5
+    for number in range(8):
+        spark.batch()
+        clock.advance(set_by_s if number == 5 else 0.0)
+        os.utime(commit, (clock.now_s(), clock.now_s()))
+        clock.advance(1.8)
+        elapsed.advance(2.0)
+    took_s = [batch.record.duration_s for report in reports for batch in report.ended]
+    assert took_s.count(0.0) == 1, "of one batch it is not known"
+    assert 0.0 < sorted(took_s)[1] <= max(took_s) < 2.0
 
 
 def test_nothing_is_committed_before_the_first_batch(tmp_path: Path) -> None:

@@ -167,6 +167,34 @@ def test_the_side_that_is_silent_for_a_while_is_read_again(
     assert decode(query.gates["left"].logged[-1]).totals.shed == 0
 
 
+def test_they_go_through_a_backlog_in_step(logs: dict[str, ToyLog], tmp_path: Path) -> None:
+    """What the leader leaves for later stays at the other gates too, however little waits there."""
+    query = joined(logs, tmp_path)
+    query.trigger()
+    logs["left"].rate_per_s, logs["right"].rate_per_s = 100_000.0, 1_000.0
+    query.clock.advance(60.0)
+    for _ in range(5):
+        new, now_s = query.trigger(), query.clock.now_s()
+        reached_s = {n: 1000.0 + new[n].stretches[0].stop / logs[n].rate_per_s for n in logs}
+        assert reached_s["left"] < now_s - 20.0
+        assert reached_s["right"] == pytest.approx(reached_s["left"], abs=1.0)
+
+
+def test_all_of_them_are_probed_at_once(logs: dict[str, ToyLog], tmp_path: Path) -> None:
+    """Half of what waits, at each of them: what the batch takes tells what a tuple costs."""
+    query = joined(logs, tmp_path)
+    query.kept_s = 1e-5
+    for log in logs.values():
+        log.rate_per_s = 5_000.0
+    found = [query.trigger() for _ in range(40)]
+    kept = {n: [batch[n].kept_tuples() for batch in found if n in batch] for n in logs}
+    probed = [number for number, new in enumerate(found) if "probing" in new["left"].rule.reason]
+    assert len(probed) > 2
+    for number in probed:
+        for name in logs:
+            assert kept[name][number] < 0.7 * kept[name][number - 1]
+
+
 def test_a_gate_that_is_gone_is_forgotten(tmp_path: Path) -> None:
     (tmp_path / "999999999.json").write_text('{"options": {}, "first_s": 0, "stops": {}}')
     joint = Joint("query", {}, folder=tmp_path)

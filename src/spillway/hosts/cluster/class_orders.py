@@ -1,0 +1,27 @@
+"""What the leader says of classes, carried out on a node: targets and priorities of all nodes,
+shares of this one."""
+
+from collections.abc import Mapping
+
+from spillway.hosts.cluster.duties import Duties
+from spillway.hosts.spark.driver.application import Application
+from spillway.hosts.spark.driver.terms import CHANGEABLE
+
+
+class ClassOrders:
+    def __init__(self, application: Application) -> None:
+        self._application = application
+        self._quotas: Mapping[str, float] = {}
+
+    def follow(self, duties: Duties) -> None:
+        application = self._application
+        classes = {} if duties.flow is None else duties.flow.flow["classes"]
+        for name, given in classes.items():
+            running = application.classes[name]
+            for key in CHANGEABLE:
+                if key in given and getattr(running, key) != given[key]:
+                    application.change(f"{name}.{key}", str(given[key]))
+        if (quotas := duties.order.quotas) != self._quotas:
+            self._quotas = quotas
+            application.dispatcher.change(lambda control: control.own(quotas))
+            application.event("owns", shares=dict(quotas))

@@ -1,0 +1,28 @@
+"""Tuples that were taken for what made batches long, and were not."""
+
+import numpy as np
+import pytest
+
+from spillway.classes.control import ClassTerms
+from spillway.gate.options import GateOptions
+from spillway.hosts.virtual.host import VirtualHost, VirtualQuery
+from spillway.hosts.virtual.machine import BatchCost
+from spillway.hosts.virtual.trace import CurveLog
+from spillway.model import Target
+
+
+@pytest.mark.parametrize("slower", [4.5, 6.0])
+def test_shedding_that_shortens_no_batch_ends(slower: float) -> None:
+    """Ten times the rate from second 20 on, and just then others take the machine: batches that
+    grew and got longer look as if it were their tuples."""
+    log = CurveLog(np.array([0.0, 20.0, 300.0]), np.array([0.0, 200.0, 28_200.0]))
+    cost = BatchCost(fixed_s=0.1, kept_s=1e-6, noise=0.05)
+    options = GateOptions.parse({"delay": "500ms"})
+    query = VirtualQuery(name="q", log=log, options=options, cost=cost)
+    host = VirtualHost([query], {"default": ClassTerms(priority=1, target=Target(delay_s=0.5))})
+    host.speed = lambda time_s: 1.0 if time_s < 20.0 else 1.0 / slower
+    host.advance(60.0)
+    soon = host.lanes["q"].at.totals.shed
+    host.advance(300.0)
+    assert 0 < soon < 0.2 * 4_000, "it is taken for an overload, and soon no more"
+    assert host.lanes["q"].at.totals.shed < soon + 0.01 * 24_000

@@ -1,0 +1,47 @@
+"""What the benchmark of the Kafka source judges, and the records that it reads."""
+
+import os
+import time
+
+import numpy as np
+import pyarrow as pa
+
+from spillway.logs.json_rows import JsonDecoder
+from spillway_lab.benchmarks.kafka_source.benchmark import _missed
+from spillway_lab.benchmarks.kafka_source.records import _bids
+from spillway_lab.benchmarks.memory import cpu_s, set_cores
+
+
+def test_a_slow_source_and_a_dear_shed_record_are_failures() -> None:
+    fine = {"ratio": 3.0, "shed_cpu_us": 0.3}
+    slow, dear = fine | {"ratio": 2.99}, fine | {"shed_cpu_us": 0.31}
+    assert _missed({"stateless": fine, "windowed": fine}) == []
+    assert "windowed: 2.99 times as fast" in _missed({"stateless": fine, "windowed": slow})[0]
+    assert "stateless: a shed record takes 0.31 us" in _missed({"stateless": dear})[0]
+
+
+def test_bids_are_of_about_ninety_bytes_and_follow_the_event_time() -> None:
+    values = _bids(100_000, 1000, np.random.default_rng(1))
+    assert 80 <= float(np.mean([len(value) for value in values])) <= 110
+    schema = pa.schema([("price", pa.float64()), ("at", pa.timestamp("us", tz="UTC"))])
+    decoded = JsonDecoder(schema).decode(values)
+    assert not decoded.bad
+    times_us = decoded.rows.column("at").cast(pa.int64()).to_numpy()
+    assert (np.diff(times_us) >= 0).all()
+    assert times_us[0] == 1_767_225_601 * 1_000_000, "one second of event time has 100,000 records"
+
+
+def test_processor_time_is_told_by_role() -> None:
+    before, begun_s = cpu_s()["driver"], time.process_time()
+    while time.process_time() < begun_s + 0.1:
+        pass
+    assert cpu_s()["driver"] - before >= 0.05
+
+
+def test_all_threads_move_to_the_cores_that_are_named() -> None:
+    cores = os.sched_getaffinity(0)
+    try:
+        set_cores({min(cores)})
+        assert os.sched_getaffinity(0) == {min(cores)}
+    finally:
+        set_cores(set(cores))
