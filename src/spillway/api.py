@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from spillway.hosts.spark.driver.application import Application
+    from spillway.hosts.spark.driver.attachment import Attachment, Door
     from spillway.hosts.spark.driver.drop_in import DropInScaling, FollowedCores, Tell
     from spillway.hosts.spark.driver.gate_progress import GateProgress
 
@@ -43,6 +44,47 @@ def progress(query: Any) -> "tuple[GateProgress, ...]":
     from spillway.hosts.spark.driver.gate_progress import gates_of
 
     return gates_of(query)
+
+
+def attach(
+    spark: Any,
+    classes: Mapping[str, Mapping[str, Any]],
+    *,
+    folder: Path | str = ".spillway/attached",
+    watch: str | None = None,
+    **control: Any,
+) -> "Attachment":
+    """Let the queries of this application share the machine by class, until `detach()`.
+
+    A query joins by the option `class` of its gates, under the name of their option `query`;
+    queries may be started before and after. `classes` and `control` take what `classes:` and
+    `control:` of a flow file take, but for `manager`, which is each gate's own option. `folder`
+    holds the journal and what was set meanwhile; `watch` is HOST:PORT of a page, or `on` for a port
+    of loopback.
+    """
+    from spillway.hosts.spark.driver.attachment import Attachment
+    from spillway.hosts.spark.files import Folder
+
+    for name, given in classes.items():
+        if "manager" in given:
+            raise SpillwayError(
+                f"classes.{name}.manager is the gates' to say: give their option 'manager'"
+            )
+    terms = {n: _checked(parts.ServiceClass, f"classes.{n}", dict(c)) for n, c in classes.items()}
+    if not terms:
+        raise SpillwayError("classes is empty: name at least one, with its delay")
+    root = Path(folder).absolute()
+    controls = _checked(parts.Control, "control", control)
+    return Attachment(spark, terms, controls, Folder(root=root), _door(root, watch))
+
+
+def _door(root: Path, watch: str | None) -> "Door | None":
+    if watch is None:
+        return None
+    from spillway.watch.serving import opened_door, served
+
+    door = opened_door(root, None if watch == "on" else watch, None)
+    return None if door is None else lambda application: served(application, root.name, door)
 
 
 def follow_cores(spark: "SparkSession") -> "FollowedCores":
@@ -94,8 +136,10 @@ class Flow:
         self._classes[name] = _checked(parts.ServiceClass, f"classes.{name}", options)
 
     def query(self, name: str, *, class_: str = "default", **options: Any) -> None:
-        """A query or a template; the options are those of `queries:` in a flow file."""
-        given = {"class": class_, **options}
+        """A query or a template; the options are those of `queries:` in a flow file, and `frame`: a
+        function that makes a DataFrame of those of the streams that its arguments name."""
+        frame = {"python": options.pop("frame")} if "frame" in options else {}
+        given = {"class": class_, **options, **frame}
         self._queries[name] = _checked(parts.Query, f"queries.{name}", given)
 
     def settings(self, **options: Any) -> None:

@@ -13,15 +13,18 @@ Statistic = Literal["mean", "p95", "p99"]
 CHEAP = 0.1  # of the fixed price of a batch: what takes less is not worth shedding
 
 _UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*(us|ms|s|min|m|h)", re.ASCII)
+_SPARKS = {"microsecond": 1e-6, "millisecond": 1e-3, "second": 1.0, "minute": 60.0, "hour": 3600.0}
+_DURATION = re.compile(r"([0-9]+(?:\.[0-9]+)?|\.[0-9]+)\s*([A-Za-z]+)", re.ASCII)
 _LONGEST_S = 3.6e8  # 100,000 hours: microseconds of it are far from 64 bits
 SHORTEST_DELAY_S = 0.001
 
 
 def parse_duration_s(text: str, what: str = "duration") -> float:
-    """'300ms' -> 0.3. Zero, negative and endless durations are refused."""
+    """'300ms' -> 0.3, as is Spark's '300 milliseconds'. Zero and endless ones are refused."""
     match = _DURATION.fullmatch(text.strip())
-    value_s = float(match[1]) * _UNITS_S[match[2]] if match else 0.0
+    unit = match[2] if match else ""
+    unit_s = _UNITS_S.get(unit) or _SPARKS.get(unit.lower().removesuffix("s"), 0.0)
+    value_s = float(match[1]) * unit_s if match else 0.0
     if not 1e-6 <= value_s <= _LONGEST_S:
         raise SpillwayError(
             f"{what} is '{shown(text)}': it must be a positive number with a unit"
@@ -53,13 +56,13 @@ class Target:
 
     @classmethod
     def parse(cls, text: str) -> "Target":
-        """'2s' is a mean; 'p99 2s' and 'p95 300ms' name their statistic."""
-        words = text.split(maxsplit=2)
-        if len(words) == 1:
+        """'2s' and '2 seconds' are a mean; 'p99 2s' and 'p95 300ms' name their statistic."""
+        first, _, rest = text.strip().partition(" ")
+        if first in ("mean", "p95", "p99") and rest.strip():
+            delay_s = parse_duration_s(rest, "delay target")
+            return cls(delay_s=delay_s, statistic=first)  # type: ignore[arg-type]
+        if not rest or first[:1].isdigit():
             return cls(delay_s=parse_duration_s(text, "delay target"))
-        if len(words) == 2 and words[0] in ("mean", "p95", "p99"):
-            delay_s = parse_duration_s(words[1], "delay target")
-            return cls(delay_s=delay_s, statistic=words[0])  # type: ignore[arg-type]
         raise SpillwayError(
             f"delay target is '{shown(text)}': it must be a duration with an optional statistic"
             " (mean, p95, p99) before it, for example '2s' or 'p99 300ms'"

@@ -66,6 +66,7 @@ class Option:
     example: str = ""  # what fits the pattern
     check: Callable[[str], object] | None = None  # of a text: raises SpillwayError where it is none
     set_by: Literal["user", "run"] = "user"  # run: by `spillway run`, for its own purposes
+    also: tuple[str, ...] = ()  # names that mean the same, such as those of Spark's own sources
 
     @property
     def prefix(self) -> str | None:
@@ -81,8 +82,23 @@ def read(
     Other names are left to those who share the mapping. A family's value is a dict by what follows
     the prefix. `what` says in errors where an option stands, such as "queries.q.sink.{}".
     """
-    there = lowered(given)
-    return {option.name: _value(option, there, what) for option in options}
+    declared = tuple(options)
+    there = by_own_names(declared, given)
+    return {option.name: _value(option, there, what) for option in declared}
+
+
+def by_own_names(options: Iterable[Option], given: Mapping[str, Any]) -> dict[str, Any]:
+    """In lower case, and each option under the name under which it is declared."""
+    own = {name.lower(): option.name.lower() for option in options for name in option.also}
+    there: dict[str, Any] = {}
+    for name, value in lowered(given).items():
+        if (same := own.get(name, name)) in there:
+            other = next(n for n in lowered(given) if n != name and own.get(n, n) == same)
+            raise SpillwayError(
+                f"options '{other}' and '{name}' mean the same: leave one of them out"
+            )
+        there[same] = value
+    return there
 
 
 def parsed(
@@ -104,7 +120,7 @@ def parsed(
 def unknown(options: Iterable[Option], given: Iterable[str]) -> list[str]:
     """The names that no option declares."""
     declared = tuple(options)
-    names = {option.name.lower() for option in declared}
+    names = {name.lower() for option in declared for name in (option.name, *option.also)}
     prefixes = tuple(option.prefix for option in declared if option.prefix)
     asked = ((name, name.lower()) for name in given)
     return [name for name, low in asked if low not in names and not low.startswith(prefixes)]
@@ -112,7 +128,7 @@ def unknown(options: Iterable[Option], given: Iterable[str]) -> list[str]:
 
 def nearest(options: Iterable[Option], name: str) -> str | None:
     """The declared name that a slip most likely meant."""
-    names = {option.name.lower(): option.name for option in options}
+    names = {name.lower(): name for option in options for name in (option.name, *option.also)}
     near = nearest_of(name.lower(), sorted(names), cutoff=0.6)
     return names[near] if near else None
 

@@ -118,3 +118,24 @@ class Identified(Protocol):
         A log that was opened with other values of them raises SpillwayError, here and in `extent`.
         """
         ...
+
+
+@runtime_checkable
+class Growing(Protocol):
+    """A log to which parts come while it is read: topics that a pattern matches."""
+
+    def grown(self) -> Mapping[str, str]:
+        """Options that say what the log is by now; none where it is as it was.
+
+        Asked before every batch is planned; `extent` has no part that this has not told.
+        """
+        ...
+
+
+@runtime_checkable
+class Starting(Protocol):
+    """A log with options of its own for where a first start begins."""
+
+    def starts(self, extent: tuple[Span, ...]) -> Mapping[int, int] | None:
+        """The first position of every partition; None where these options say nothing."""
+        ...

@@ -26,7 +26,7 @@ from spillway.gate.shedders import catalog
 from spillway.gate.shedders.blocks import DATA_BLOCK, keep, kept_positions, read_block, spans
 from spillway.gate.shedders.planned import selected
 from spillway.gate.shedders.shedder import Shedder
-from spillway.logs.stream_options import require_known
+from spillway.logs.stream_options import own_options
 from spillway.ports import ArrivalCurve, Span
 
 ROWS = 12 * DATA_BLOCK
@@ -233,7 +233,7 @@ def test_a_batch_without_tuples_keeps_none_and_goes_on_from_there(shedder: Shedd
 def test_gates_and_flow_files_take_its_options(name: str) -> None:
     """If a stream does not know an option of a new shedder: `Stream` in flow/flow.py."""
     options = options_of(name)
-    require_known({"source": "synthetic", **options})
+    own_options({"source": "synthetic", **options})
     assert GateOptions.parse({"heartbeat": "at", **options}).selection == EVERY[name]
     stream = Stream.model_validate({"source": "synthetic", "event_time": "at", **options})
     assert stream.shedder == name

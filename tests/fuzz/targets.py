@@ -29,12 +29,12 @@ from spillway.gate.options import GateOptions
 from spillway.gate.shedders.expressions import columns_of, evaluate
 from spillway.hosts.spark.driver.channel import ChannelServer
 from spillway.hosts.spark.driver.dispatch import Dispatcher
-from spillway.hosts.spark.planner.stream import positions_named
+from spillway.hosts.spark.planner.starts import positions_named
 from spillway.journal.summary import read_hours
 from spillway.logs import catalog
 from spillway.logs.dead_letters import dead_letter_totals
 from spillway.logs.sink_index import SinkIndex
-from spillway.logs.stream_options import require_known
+from spillway.logs.stream_options import own_options
 from spillway.model import Target, parse_duration_s
 from spillway.templates.instance_store import InstanceStore
 from spillway.templates.instances import add_instances, load_instances
@@ -100,7 +100,7 @@ def _words(rng: random.Random, folder: Path) -> Case:
             (spark_type, seeds.TYPES),
             (Target.parse, seeds.DURATIONS),
             (parse_duration_s, seeds.DURATIONS),
-            (lambda text: positions_named(text, None), ('{"t": {"0": 42, "1": -1}}', "latest")),
+            (lambda text: positions_named(text), ('{"t": {"0": 42, "1": -1}}', "latest")),
         )
     )
     text = text_of(rng, given)
@@ -120,7 +120,7 @@ def _options(rng: random.Random, folder: Path) -> Case:
 
 def _opened(given: Mapping[str, str]) -> None:
     """As `format("spillway")` reads them; nothing is connected to."""
-    require_known(given)
+    own_options(given)
     GateOptions.parse(given)
     log = catalog.open_log(catalog.pinned(given, 1000.0), None)
     if given["source"] in catalog.STARTED:

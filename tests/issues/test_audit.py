@@ -355,7 +355,9 @@ def test_a_second_driver_on_a_ledger_is_refused_in_one_line(
         spark.batches(3)
         monkeypatch.setattr("spillway.hosts.spark.files.driver_of_planner", lambda: "process 8")
         late = toy_planner(clock, **given)
-        monkeypatch.setattr(late._archive, "hold", lambda: Archive.hold(late._archive, 0.0))
+        archive = late._archive
+        assert isinstance(archive, Archive)
+        monkeypatch.setattr(archive, "hold", lambda: Archive.hold(archive, 0.0))
         with pytest.raises(SpillwayError, match="is in use by process 7"):
             late.latest(spark.logged[-1])
         with pytest.raises(SpillwayError, match="is in use by process 7"):

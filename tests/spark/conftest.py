@@ -22,6 +22,19 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.fixture
+def spark_with_kafka(spark: SparkSession) -> SparkSession:
+    from broker import UnavailableError, spark_source_jars
+
+    try:
+        jars = spark_source_jars()
+    except UnavailableError as reason:
+        pytest.skip(f"Spark's own Kafka source: {reason}")
+    for jar in jars:
+        spark.sql(f"ADD JAR '{jar}'")
+    return spark
+
+
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Whatever is in this folder needs Spark. Long runs are for `make chaos`."""

@@ -18,7 +18,7 @@ def place(tmp_path: Path) -> Place:
 
 
 def test_the_format_is_known_without_registration(spark: SparkSession, place: Place) -> None:
-    frame = gate(spark, place, weight="true")
+    frame = gate(spark, place, weight="true", arrival="true")
     assert frame.isStreaming
     assert frame.schema["_arrival"].dataType.simpleString() == "timestamp"
     assert frame.schema["_weight"].dataType.simpleString() == "double"
@@ -62,7 +62,7 @@ def _require_weights_of_their_own_time(spark: SparkSession, place: Place) -> Non
 def test_after_a_pause_each_second_weighs_what_arrived_in_it(
     spark: SparkSession, place: Place
 ) -> None:
-    options = {"rate": "400000", "partitions": "2", "weight": "true", **THIRD}
+    options = {"rate": "400000", "partitions": "2", "weight": "true", "arrival": "true", **THIRD}
     options |= {"first_batch": "1000"}  # a reach of 50,000: what waits is far more
     for batches in (8, 24):
         query = to_files(gate(spark, place, **options), place)

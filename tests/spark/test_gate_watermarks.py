@@ -53,7 +53,7 @@ def test_a_silent_side_holds_up_no_join(spark: SparkSession, tmp_path: Path) -> 
             manager="none",
             **options,
         )
-        return with_watermark(frame, f"t{name}", "1 second").drop("_arrival")
+        return with_watermark(frame, f"t{name}", "1 second")
 
     busy, silent = side("a", rate="500"), side("b", tuples="0")
     condition = F.expr("ida = idb AND ta BETWEEN tb - INTERVAL 1 SECOND AND tb + INTERVAL 1 SECOND")

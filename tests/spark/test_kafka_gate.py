@@ -213,19 +213,6 @@ def test_a_query_ends_with_one_line_where_going_on_would_be_wrong(
     assert rows(spark, place) == list(range(100)), "nothing of the other topic came out"
 
 
-@pytest.fixture
-def spark_with_kafka(spark: SparkSession) -> SparkSession:
-    from broker import UnavailableError, spark_source_jars
-
-    try:
-        jars = spark_source_jars()
-    except UnavailableError as reason:
-        pytest.skip(f"Spark's own Kafka source: {reason}")
-    for jar in jars:
-        spark.sql(f"ADD JAR '{jar}'")
-    return spark
-
-
 def own_source(spark: SparkSession, topic: Topic, place: Place, starting: str) -> None:
     """Spark's own source, over everything that is there."""
     frame = (

@@ -27,7 +27,9 @@ def test_a_bad_part_is_refused_where_it_is_given() -> None:
     flow = market()
     with pytest.raises(SpillwayError, match=r"classes\.iron\.priority is 0: it must be at least 1"):
         flow.service_class("iron", delay="2s", priority=0)
-    with pytest.raises(SpillwayError, match=r"queries\.q: .*exactly one of sql and template"):
+    with pytest.raises(
+        SpillwayError, match=r"queries\.q: .*exactly one of sql, template and python"
+    ):
         flow.query("q", class_="gold")
 
 

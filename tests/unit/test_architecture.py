@@ -6,13 +6,24 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "spillway"
-CORE = {"model", "ports", "clock", "coding", "errors", "options", "report", "redaction"}
+CORE = {"model", "ports", "clock", "coding", "errors", "options", "report", "redaction", "uris"}
 PURE = {"gate", "load", "classes", "cluster", "loop", "workloads"}
 LAYERS = (
     CORE,
     PURE,
     {
-        *("private", "lines", "logs", "sinks", "hosts", "flow", "templates", "estimates", "costs"),
+        *(
+            "private",
+            "lines",
+            "storage",
+            "logs",
+            "sinks",
+            "hosts",
+            "flow",
+            "templates",
+            "estimates",
+            "costs",
+        ),
         *("journal", "check"),
     },
     {"watch"},

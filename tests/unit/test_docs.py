@@ -15,6 +15,7 @@ PAGES = [*(ROOT / name for name in TOP), *sorted(DOCS.rglob("*.md"))]
 SEEN_FROM = ("", "src", "src/spillway", "src/spillway/cluster", "src/spillway/hosts/spark")
 EXAMPLES = {
     "dead_letters/GATE/BEGAN",
+    "spillway/ledger",
     "spillway/ledger.jsonl",
     "src/spillway/gate/shedders/spread.py",
     "streams/hot",

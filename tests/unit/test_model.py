@@ -6,7 +6,14 @@ from spillway.model import Target, parse_duration_s
 
 @pytest.mark.parametrize(
     ("text", "delay_s", "statistic"),
-    [("2s", 2.0, "mean"), ("300ms", 0.3, "mean"), ("p99 2s", 2.0, "p99"), ("p95 1m", 60.0, "p95")],
+    [
+        ("2s", 2.0, "mean"),
+        ("300ms", 0.3, "mean"),
+        ("p99 2s", 2.0, "p99"),
+        ("p95 1m", 60.0, "p95"),
+        ("p99 2 Seconds", 2.0, "p99"),
+        ("5 milliseconds", 0.005, "mean"),
+    ],
 )
 def test_a_target_names_its_statistic_and_a_bare_duration_is_a_mean(
     text: str, delay_s: float, statistic: str

@@ -19,7 +19,9 @@ def schema_of(options: Iterable[Option]) -> dict[str, Any]:
     """The JSON Schema of a mapping with these options and no others."""
     declared = tuple(options)
     schema: dict[str, Any] = {"type": "object", "additionalProperties": False}
-    schema["properties"] = {o.name: _schema(o) for o in declared if o.prefix is None}
+    schema["properties"] = {
+        name: _schema(o) for o in declared if o.prefix is None for name in (o.name, *o.also)
+    }
     families = {f"^{re.escape(o.prefix)}": _schema(o) for o in declared if o.prefix}
     needed = [option.name for option in declared if option.required]
     if families:
@@ -35,7 +37,8 @@ def table_of(options: Iterable[Option], title: str = "option") -> str:
     for option in options:
         unit = f" ({option.unit})" if option.unit else ""
         value = ", ".join(f"`{name}`" for name in option.choices) or allowed(option) + unit
-        cells = (f"`{option.name}`", value, _default(option), option.meaning)
+        names = " or ".join(f"`{name}`" for name in (option.name, *option.also))
+        cells = (names, value, _default(option), option.meaning)
         rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join(rows)
 

@@ -1,5 +1,6 @@
 """Reading a flow file: every error names file, line, key, value and what is allowed."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ def load_flow(path: Path) -> Flow:
     value = document.value
     resolve(document)
     _resolve_paths(path.parent, value)
+    if str(path.parent.absolute()) not in sys.path:
+        sys.path.append(str(path.parent.absolute()))  # functions of queries in Python
     try:
         flow = Flow.model_validate(value)
     except ValidationError as error:

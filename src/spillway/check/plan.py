@@ -9,7 +9,7 @@ from spillway.classes.capacity import original_shares
 from spillway.estimates.flow import check_answers
 from spillway.flow.derived import expanded
 from spillway.flow.flow import Flow, Query
-from spillway.flow.sql import streams_of
+from spillway.flow.sql import read_by
 from spillway.templates.instances import shapes_of, template_of
 
 DERIVED = Path("streams")  # in the folder of the flow that runs
@@ -82,7 +82,7 @@ def plan_of(flow: Flow) -> FlowPlan:
         QueryPlan(
             name=name,
             class_name=query.class_name,
-            gates=tuple(f"{name}/{stream}" for stream in streams_of(name, query.text, flow)),
+            gates=tuple(f"{name}/{stream}" for stream in read_by(name, query, flow)),
             sink=query.sink.type,
             fused=_fused(name, query),
         )

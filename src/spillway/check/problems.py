@@ -14,10 +14,10 @@ from spillway.estimates.flow import check_answers, gate_options
 from spillway.flow.derived import expanded
 from spillway.flow.flow import Flow, Query, Stream
 from spillway.flow.scale import DYNAMIC, require_scalable
-from spillway.flow.sql import streams_of
+from spillway.flow.sql import read_by
 from spillway.gate.options import GateOptions
-from spillway.hosts.spark.planner.stream import positions_named
-from spillway.logs.stream_options import require_valid
+from spillway.hosts.spark.planner.starts import positions_named
+from spillway.logs.stream_options import named_topics, require_valid
 from spillway.sinks import catalog as sinks
 from spillway.templates.instances import template_of
 
@@ -104,7 +104,7 @@ _SAID_ELSEWHERE: Mapping[str, str] = {
     "schema": "streams.NAME.columns",
     **{name: f"streams.NAME.{name}" for name in ("shedder", "key", "utility", "window", "epoch")},
 }
-_RUN_SETS = ("checkpoint", "ledger", "joint", "class", "gate", "trigger")
+_RUN_SETS = ("arrival", "checkpoint", "ledger", "joint", "class", "gate", "query", "trigger")
 
 
 def _stream_problems(flow: Flow) -> Iterator[Problem]:
@@ -149,8 +149,8 @@ def located(name: str, stream: Stream, problem: Problem) -> Problem:
 
 def _query_problems(flow: Flow) -> Iterator[Problem]:
     for name, query in flow.queries.items():
-        key = "sql" if query.template is None else "template"
-        found = list(_asked(lambda n=name, q=query: streams_of(n, q.text, flow)))  # type: ignore[misc]
+        key = next(k for k in ("sql", "template", "python") if getattr(query, k) is not None)
+        found = list(_asked(lambda n=name, q=query: read_by(n, q, flow)))  # type: ignore[misc]
         for problem in found:
             said = problem.text.replace(f"queries.{name}.sql", f"queries.{name}.{key}")
             yield Problem(place=("queries", name, key), text=said, line=problem.line)
@@ -169,16 +169,17 @@ def _sink_problems(name: str, query: Query) -> Iterator[Problem]:
 def _gate_problems(flow: Flow) -> Iterator[Problem]:
     """Options that exclude or need each other, as the gate of each query reads them."""
     for name, query in flow.queries.items():
-        for stream_name in streams_of(name, query.text, flow):
+        for stream_name in read_by(name, query, flow):
             stream = flow.streams[stream_name]
             if stream.source is None:
                 continue
             options = gate_options(flow, name, stream_name)
-            options |= {"joint": name} if len(streams_of(name, query.text, flow)) > 1 else {}
+            options |= {"joint": name} if len(read_by(name, query, flow)) > 1 else {}
 
             def ask(given: Mapping[str, str] = options) -> None:
                 gate = GateOptions.parse({**given, "checkpoint": "checkpoint"})
-                positions_named(gate.starting_offsets, given.get("topic"))
+                if (topics := named_topics(given)) is not None:
+                    positions_named(gate.starting_offsets, topics)
 
             for problem in _asked(ask):
                 yield located(stream_name, stream, problem)

@@ -36,6 +36,8 @@ def sql_problems(flow: Flow) -> Iterator[Problem]:
         if columns is not None:
             found += _column_problems(name, stream, columns)
     for name, query in flow.queries.items():
+        if query.python is not None:
+            continue  # what its code makes of the streams, Spark alone can say
         key = "sql" if query.template is None else "template"
         known = {stream: streams.columns(stream) for stream in streams_of(name, query.text, flow)}
         result = analysed(name, query.text, known)

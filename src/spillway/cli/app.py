@@ -10,6 +10,7 @@ from spillway.cli.backfill import backfill
 from spillway.cli.check import check
 from spillway.cli.cluster import cluster, node, query
 from spillway.cli.demo import demo
+from spillway.cli.doctor import doctor
 from spillway.cli.instances import instances
 from spillway.cli.lab import add_lab_commands
 from spillway.cli.ledger import ledger
@@ -32,6 +33,7 @@ app = typer.Typer(
 app.command()(demo)
 app.command()(run)
 app.command()(check)
+app.command()(doctor)
 app.command("set")(set_setting)
 app.command()(top)
 app.command()(report)

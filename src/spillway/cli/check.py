@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from spillway.cli.screen import console, print_json, print_table
+from spillway.cli.screen import console, errors, print_json, print_table
 from spillway.errors import SpillwayError
 from spillway.report import Table
 
@@ -13,9 +13,12 @@ from spillway.report import Table
 def check(
     flow_file: Annotated[Path | None, typer.Argument(help="the flow file (YAML)")] = None,
     schema: Annotated[bool, typer.Option(help="print the JSON Schema for editors")] = False,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="ask Spark's own analyser as well; starts no query")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print the plan as JSON only")] = False,
 ) -> None:
-    """Check a flow file without starting Spark, and print its plan."""
+    """Check a flow file, without starting Spark if it is not asked, and print its plan."""
     from spillway.check.flow_file import load_flow
     from spillway.check.plan import plan_of
     from spillway.check.schema import flow_schema
@@ -25,7 +28,14 @@ def check(
         return
     if flow_file is None:
         raise SpillwayError("FLOW_FILE is missing: name a flow file, or use --schema")
-    plan = plan_of(load_flow(flow_file))
+    flow = load_flow(flow_file)
+    plan = plan_of(flow)
+    if spark:
+        from spillway.hosts.spark.driver.analysing import analysed
+
+        errors.print("starting Spark (8-10 s)", highlight=False)
+        if found := analysed(flow):
+            raise SpillwayError(*(f"{flow_file}: {said}" for said in found))
     if as_json:
         print_json(plan.as_json())
         return

@@ -12,6 +12,8 @@ import numpy.typing as npt
 import typer
 
 from spillway.check.flow_file import load_flow
+from spillway.cli.periods import as_json as periods_as_json
+from spillway.cli.periods import periods, table_of
 from spillway.cli.recount import NOT_LOOKED, Recount, recount
 from spillway.cli.screen import console, errors, print_json, print_table
 from spillway.errors import SpillwayError, printable
@@ -19,9 +21,10 @@ from spillway.flow.stream_log import log_of
 from spillway.gate.ledger import Audit, BatchAudit, Life, shed_positions
 from spillway.gate.offsets import Gap, Offset
 from spillway.gate.shedders import blocks
-from spillway.hosts.spark.files import Place, audited, batches_of, offsets_of
+from spillway.hosts.spark.files import Extent, audited, batches_of, offsets_of
 from spillway.logs.dead_letters import dead_letter_totals, default_root, place_of
 from spillway.report import Table
+from spillway.storage import Place, place_at
 
 Shed = dict[int, npt.NDArray[np.int64]]  # by partition
 
@@ -35,14 +38,16 @@ class _Look:
 
     life: Life
     audit: Audit
-    place: Place
+    place: Extent
     counted: Recount
 
 
 def ledger(
-    path: Annotated[Path, typer.Argument(help="the ledger file of a gate")],
+    path: Annotated[
+        str, typer.Argument(metavar="PATH", help="the ledger of a gate: a file, or a URI")
+    ],
     checkpoint: Annotated[
-        Path | None, typer.Option(help="Spark's checkpoint: compared, and used for what is missing")
+        str | None, typer.Option(help="Spark's checkpoint: compared, and used for what is missing")
     ] = None,
     positions: Annotated[
         int | None, typer.Option(metavar="BATCH", help="print the positions that a batch shed")
@@ -51,27 +56,35 @@ def ledger(
         Path | None,
         typer.Option(help="the flow file: where a shedder looked at the data, so does the audit"),
     ] = None,
+    by: Annotated[
+        str | None, typer.Option(help="hour or day: what was, or would have been, shed in each")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON only")] = False,
 ) -> None:
     """Check that offered = admitted + shed + pending, per batch and in total; exit 1 if not."""
+    at, logged = place_at(path), None if checkpoint is None else place_at(checkpoint)
     if positions is not None:
-        batches = [(o, _shed(o, flow)) for o in _batch(path, checkpoint, positions)]
+        batches = [(o, _shed(o, flow)) for o in _batch(at, logged, positions)]
         _print_positions(batches, as_json)
         return
-    found = _looked_at(path, checkpoint, flow)
+    if by is not None:
+        seen = periods(offsets_of(at, logged), by)
+        print_json(periods_as_json(seen)) if as_json else print_table(table_of(seen, by))
+        return
+    found = _looked_at(at, logged, flow)
     if not found:
         raise SpillwayError(f"'{path}' holds no finished batch yet")
     if as_json:
-        _print_json(found, path, checkpoint)
+        _print_json(found, at, logged)
     else:
         for look in found:
             _show(look.audit, look.counted)
-            _show_dead_letters(look.audit, path)
+            _show_dead_letters(look.audit, at)
     if not all(look.audit.exact for look in found):
         raise typer.Exit(1)
 
 
-def _looked_at(path: Path, checkpoint: Path | None, flow: Path | None) -> list[_Look]:
+def _looked_at(path: Place, checkpoint: Place | None, flow: Path | None) -> list[_Look]:
     found = audited(path, checkpoint, _SHOWN)
     loaded = load_flow(flow) if flow and any(a.measured_batches for a, _ in found) else None
     looks = []
@@ -85,7 +98,7 @@ def _looked_at(path: Path, checkpoint: Path | None, flow: Path | None) -> list[_
     return looks
 
 
-def _batch(path: Path, checkpoint: Path | None, seq: int) -> list[Offset]:
+def _batch(path: Place, checkpoint: Place | None, seq: int) -> list[Offset]:
     found: dict[Life, Offset] = {}
     known: set[int] = set()  # the first and the last
     for offset in offsets_of(path, checkpoint):
@@ -129,7 +142,7 @@ def _print_positions(batches: list[tuple[Offset, Shed]], as_json: bool) -> None:
                 print(f"{partition}\t{position}")
 
 
-def _print_json(found: list[_Look], path: Path, checkpoint: Path | None) -> None:
+def _print_json(found: list[_Look], path: Place, checkpoint: Place | None) -> None:
     """{"gates": [...]}, a batch at a time: a ledger may be longer than memory."""
     for number, look in enumerate(found):
         head = _json_of(_as_json(look.audit, look.counted, path)).removesuffix("}")
@@ -147,7 +160,7 @@ def _json_of(value: Any) -> str:
     return json.dumps(value, allow_nan=False)
 
 
-def _as_json(audit: Audit, looked: Recount, path: Path) -> dict[str, Any]:
+def _as_json(audit: Audit, looked: Recount, path: Place) -> dict[str, Any]:
     totals = audit.totals
     return {
         "gate": audit.gate,
@@ -246,11 +259,11 @@ def _show_measured(audit: Audit, looked: Recount) -> None:
         )
 
 
-def _dead_letters(audit: Audit, path: Path) -> str:
+def _dead_letters(audit: Audit, path: Place) -> str:
     return place_of(default_root(str(path)), audit.gate, audit.began_us)
 
 
-def _show_dead_letters(audit: Audit, path: Path) -> None:
+def _show_dead_letters(audit: Audit, path: Place) -> None:
     place = _dead_letters(audit, path)
     totals = dead_letter_totals(place)
     if any(totals.values()):

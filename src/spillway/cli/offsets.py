@@ -2,7 +2,6 @@
 
 import json
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,18 +9,19 @@ import typer
 from spillway.cli.screen import errors
 from spillway.errors import SpillwayError
 from spillway.hosts.spark.files import logged_batches
-from spillway.hosts.spark.planner.stream import starting_offsets
+from spillway.hosts.spark.planner.starts import starting_offsets
+from spillway.storage import place_at
 
 
 def offsets(
-    checkpoint: Annotated[Path, typer.Argument(help="checkpointLocation of the query")],
+    checkpoint: Annotated[str, typer.Argument(help="checkpointLocation of the query")],
     topic: Annotated[str, typer.Option(help="topic to name in the JSON")] = "",
 ) -> None:
     """Print the `startingOffsets` after the last completed batch, as JSON for Spark's source.
 
     A checkpoint of Spark's own Kafka source gives the JSON with which a gate takes over.
     """
-    logged = logged_batches(checkpoint)
+    logged = logged_batches(place_at(checkpoint))
     done = [batch for batch in logged if batch.completed]
     if not done:
         raise SpillwayError(f"'{checkpoint}' has no completed batch: nothing has been read yet")

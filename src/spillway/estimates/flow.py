@@ -1,15 +1,18 @@
 """Estimates and error budgets of a flow's queries: what is checked, and what the gates get."""
 
+from collections.abc import Mapping
+
 from spillway.errors import SpillwayError
 from spillway.estimates.budget import Budget, needed_keep_fraction, parse_error
 from spillway.estimates.estimates import counts_distinct, estimated
 from spillway.estimates.whole_windows import reaches_over, with_whole_windows
 from spillway.flow.flow import Flow, Query, Stream
 from spillway.flow.links import links_of
-from spillway.flow.sql import streams_of
+from spillway.flow.sql import read_by, streams_of
 from spillway.gate.shedders import catalog
 from spillway.gate.shedders.shedder import Shedder, WholeWindows
-from spillway.options import written
+from spillway.logs.stream_options import stream_options
+from spillway.options import by_own_names, written
 
 
 def check_answers(flow: Flow) -> None:
@@ -20,6 +23,9 @@ def check_answers(flow: Flow) -> None:
         except SpillwayError as error:
             raise SpillwayError(f"streams.{name}: {error}") from error
     for name, query in flow.queries.items():
+        if query.python is not None:
+            _require_samples(name, query, flow)
+            continue
         if query.estimate:
             _require_own_weights(name, query, flow)
         elif counts_distinct(name, query.text):
@@ -34,6 +40,18 @@ def check_answers(flow: Flow) -> None:
                 " divide the shedder's, or another shedder"
             )
         budget_of(query)
+
+
+def _require_samples(name: str, query: Query, flow: Flow) -> None:
+    """Which windows are complete is told by rewriting SQL; so are estimates and their bounds."""
+    for stream_name in read_by(name, query, flow):
+        if _whole_windows(flow.streams[stream_name]) is not None:
+            raise SpillwayError(
+                f"queries.{name}.python reads stream '{stream_name}', which sheds whole windows:"
+                " which of them are complete can be told for sql only; use another shedder"
+            )
+    if query.error is not None:
+        raise SpillwayError(f"queries.{name}.error is a budget of sql: its sums are not known here")
 
 
 def _require_own_weights(name: str, query: Query, flow: Flow) -> None:
@@ -113,7 +131,7 @@ def gate_options(flow: Flow, name: str, stream_name: str) -> dict[str, str]:
     query, stream = flow.queries[name], flow.streams[stream_name]
     service_class = flow.classes[query.class_name]
     law, settings = service_class.law
-    options = {key: written(value) for key, value in stream.options.items()}
+    options = {key: written(value) for key, value in _own(stream).items()}
     options |= {
         "source": stream.source or "",
         "delay": service_class.delay,
@@ -132,6 +150,13 @@ def gate_options(flow: Flow, name: str, stream_name: str) -> dict[str, str]:
     if stream.event_time is not None:
         options["heartbeat"] = stream.event_time
     return options
+
+
+def _own(stream: Stream) -> Mapping[str, object]:
+    """A stream's options under their own names: Spark's names for them are as good."""
+    if stream.source is None:
+        return stream.options
+    return by_own_names(stream_options(stream.source), stream.options)
 
 
 def answer_options(query: Query, stream: Stream) -> dict[str, str]:

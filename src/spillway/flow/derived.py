@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from spillway.errors import SpillwayError
 from spillway.flow.flow import Flow, Query, Sink, Stream
-from spillway.flow.sql import parse, streams_of, text_of
+from spillway.flow.sql import parse, read_by, streams_of, text_of
 
 Result = TypeVar("Result")
 
@@ -37,7 +37,7 @@ def expanded(flow: Flow, folder: Path) -> Flow:
         return flow
     selects = {name: _select(name, flow) for name in names}
     reads = {name: _read_by(name, flow) for name in names}
-    readers = {q: set(streams_of(q, query.text, flow)) for q, query in flow.queries.items()}
+    readers = {q: set(read_by(q, query, flow)) for q, query in flow.queries.items()}
     writers: dict[str, Query] = {}
     for name in _in_order(reads):
         if name in flow.queries:

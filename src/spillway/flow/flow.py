@@ -4,6 +4,7 @@ Every key is declared here once, with unit, default and range; options of logs, 
 declared where they are read. The JSON Schema and the reference in docs/ are made from both.
 """
 
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -12,6 +13,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic.json_schema import SkipJsonSchema
 
 from spillway.errors import SpillwayError
 from spillway.flow.cluster import Cluster
@@ -20,6 +22,7 @@ from spillway.flow.values import (
     MOST_NAMES,
     NONE,
     Duration,
+    FunctionName,
     Master,
     Name,
     OneOf,
@@ -166,6 +169,11 @@ class Query(Part):
     template: SqlText | None = Field(
         None, description="SQL with :parameters; every instance is a query"
     )
+    python: FunctionName | SkipJsonSchema[Callable[..., Any]] | None = Field(
+        None,
+        description="`module:function` beside the flow file: a query in DataFrame code, whose"
+        " arguments are named as the streams it reads",
+    )
     instances: str | list[dict[Name, Scalar | None]] | None = Field(
         None, description="values of a template's parameters: a list, or the path of a CSV file"
     )
@@ -194,17 +202,18 @@ class Query(Part):
 
     @model_validator(mode="after")
     def _is_one_query_or_a_template(self) -> "Query":
-        if (self.sql is None) == (self.template is None):
-            raise ValueError("a query needs exactly one of sql and template")
+        if sum(given is not None for given in (self.sql, self.template, self.python)) != 1:
+            raise ValueError("a query needs exactly one of sql, template and python")
         if (self.template is None) != (self.instances is None):
             raise ValueError("template and instances go together")
-        if self.estimate and self.template is not None:
-            raise ValueError("estimate works on sql, not on a template")
+        if self.estimate and self.sql is None:
+            other = "a template" if self.python is None else "python"
+            raise ValueError(f"estimate works on sql, not on {other}")
         return self
 
     @property
     def text(self) -> str:
-        """The SQL as it was written."""
+        """The SQL as it was written; none of a query in Python."""
         return self.sql or self.template or ""
 
 

@@ -40,6 +40,11 @@ def repair_of(name: str, flow: Flow) -> Repair:
             f"queries.{name} is a template: backfill works on one query; write the instance's SQL"
             " as a query of its own"
         )
+    if query.python is not None:
+        raise SpillwayError(
+            f"queries.{name} is Python: what a row of its result follows from can be told for sql"
+            " only"
+        )
     tree, streams = parse(name, query.text), streams_of(name, query.text, flow)
     nodes = list(filter(is_time_window, tree.find_all(exp.Anonymous)))
     if not nodes and stateful(tree) is None:

@@ -14,7 +14,8 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import TokenType
 
 from spillway.errors import SpillwayError, shown, unknown_name
-from spillway.flow.flow import Flow
+from spillway.flow.flow import Flow, Query
+from spillway.flow.frames import arguments_of
 
 logging.getLogger("sqlglot").setLevel(logging.ERROR)  # its advice is no line of ours
 TIME_WINDOW = "spillway_time_window"
@@ -63,6 +64,23 @@ def streams_of(name: str, sql: str, flow: Flow) -> tuple[str, ...]:
         known = ", ".join(flow.streams)
         raise SpillwayError(f"queries.{name}.sql reads no stream: known are {known}")
     return tuple(stream for stream in flow.streams if stream in tables)
+
+
+def read_by(name: str, query: Query, flow: Flow) -> tuple[str, ...]:
+    """The streams that a query reads, of whatever kind it is."""
+    if query.python is None:
+        return streams_of(name, query.text, flow)
+    arguments = arguments_of(name, query.python)
+    for argument in arguments:
+        if argument not in flow.streams:
+            problem = unknown_name("stream", argument, flow.streams)
+            raise SpillwayError(f"queries.{name}.python has an argument that is none: {problem}")
+    if not arguments:
+        raise SpillwayError(
+            f"queries.{name}.python takes no argument: name the streams to read, known are"
+            f" {', '.join(flow.streams)}"
+        )
+    return tuple(stream for stream in flow.streams if stream in arguments)
 
 
 def _rename_window(sql: str) -> str:

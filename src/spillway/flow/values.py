@@ -43,6 +43,12 @@ def _valid_wait(text: str) -> str:
     return text if text == NONE else _valid_duration(text)
 
 
+def _valid_function(text: str) -> str:
+    if not _FUNCTION.fullmatch(text):
+        raise ValueError("it must be module:function, for example jobs:large_orders")
+    return text
+
+
 def _valid_master(text: str) -> str:
     if not _MASTER.fullmatch(text):
         raise ValueError(
@@ -54,10 +60,12 @@ def _valid_master(text: str) -> str:
 _MASTER = re.compile(
     r"local(\[([1-9][0-9]*|\*)(,[0-9]+)?\])?|local-cluster\[[0-9, ]+\]|yarn|(spark|k8s)://\S+"
 )
+_FUNCTION = re.compile(r"[A-Za-z_][\w.]{0,200}:[A-Za-z_]\w{0,200}", re.ASCII)
 NONE = "0s"
 MOST_NAMES = 10_000  # of streams, of classes and of queries: far beyond what one driver runs
 Duration = Annotated[str, AfterValidator(_valid_duration)]
 Wait = Annotated[str, AfterValidator(_valid_wait)]
+FunctionName = Annotated[str, AfterValidator(_valid_function)]
 Utility = Annotated[str, Field(min_length=1), AfterValidator(_valid_utility)]
 TargetText = Annotated[str, AfterValidator(_valid_target)]
 Master = Annotated[str, AfterValidator(_valid_master)]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from spillway.errors import SpillwayError
+from spillway.gate.checkpoints import default_ledger, place_of, require_local
 from spillway.gate.masks import QueryShare, parse_shares
 from spillway.gate.rules import POLICIES, Policy
 from spillway.gate.shed_limit import ShedLimit
@@ -15,6 +16,7 @@ from spillway.gate.split import Split
 from spillway.load import laws
 from spillway.model import Target
 from spillway.options import Option, lowered, read
+from spillway.uris import is_remote
 
 NEVER_UNREAD = 1e-6  # a min_keep with which no range is skipped unread
 
@@ -84,6 +86,7 @@ OPTIONS: tuple[Option, ...] = (
         without="the number of cores",
         at_least=1,
         at_most=100_000,
+        also=("minPartitions",),
     ),
     Option(
         "first_batch",
@@ -100,6 +103,7 @@ OPTIONS: tuple[Option, ...] = (
         unit="tuples",
         default=0,
         at_least=0,
+        also=("maxOffsetsPerTrigger",),
     ),
     Option("poll", "duration", "how long one trigger waits for tuples at most", default="1s"),
     Option(
@@ -112,13 +116,13 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "ledger",
         "text",
-        "file of finished batches",
-        without="`spillway/ledger.jsonl` in `checkpoint`, else none",
+        "file of finished batches, or a folder of segments as URI (s3a:, gs:, abfs:, hdfs:)",
+        without="`spillway/ledger.jsonl` in `checkpoint`, as URI `spillway/ledger`; else none",
     ),
     Option(
         "checkpoint",
         "text",
-        "the query's checkpointLocation, when it is on a local disk; a source is not told it",
+        "the query's checkpointLocation, a path or a URI; a source is not told it",
     ),
     Option("trigger", "duration", "interval of a processing-time trigger; needs `checkpoint`"),
     Option(
@@ -134,6 +138,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("joint", "text", "a name shared by the gates of one query: they decide together"),
     Option("seed", "whole", "of the sampling", default=0, at_least=0),
+    Option("arrival", "flag", "adds `_arrival`, when the tuple arrived", default=False),
     Option(
         "weight",
         "flag",
@@ -143,14 +148,19 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "schema", "text", "columns as DDL, in place of .schema(...), for logs without their own"
     ),
-    Option("gate", "text", "the gate's name in journal and ledger", without="a random one"),
+    Option(
+        "gate",
+        "text",
+        "the gate's name in journal and ledger",
+        without="`query`, else a random one",
+    ),
     Option(
         "record",
         "text",
         "file for all that the gate is told and answers, to be decided again elsewhere",
     ),
     Option("class", "text", "the service class in journal and ledger", default="default"),
-    Option("query", "text", "the query's name in the journal", set_by="run"),
+    Option("query", "text", "the query's name in the journal", without="the gate's name"),
     Option(
         "place",
         "flag",
@@ -192,6 +202,7 @@ class GateOptions:
     catch_up_within_s: float
     max_shed: ShedLimit | None
     dry_run: bool
+    arrival: bool
     weight: bool
     place: bool
     kept_from: bool
@@ -227,7 +238,8 @@ class GateOptions:
         masks = parse_shares(given["masks"] or "")
         split = Split.parse(given["split"]) if given["split"] else None
         selection = catalog.asked_shedder(lowered(options), given["heartbeat"])
-        checkpoint = _local(given["checkpoint"])
+        checkpoint = place_of(given["checkpoint"])
+        require_local("record", given["record"])
         _refuse_together(given, checkpoint, selection)
         whole_windows = selection is not None and selection.whole_windows is not None
         # A tuple without a chance has no weight, and one side of a join must not run ahead.
@@ -249,10 +261,11 @@ class GateOptions:
             "poll_s": given["poll"],
             "starting_offsets": given["startingOffsets"],
             "fail_on_data_loss": given["failOnDataLoss"],
-            "ledger": given["ledger"] or _default_ledger(checkpoint),
+            "ledger": place_of(given["ledger"]) or default_ledger(checkpoint),
             "checkpoint": checkpoint,
             "trigger_s": given["trigger"],
             "class_name": given["class"],
+            "gate": given["gate"] or given["query"],
         }
         as_given = {field.name: given[field.name] for field in fields(cls) if field.name in given}
         return cls(**{**as_given, **made})
@@ -263,7 +276,7 @@ def _refuse_together(
 ) -> None:
     """Raise for options that exclude or need each other."""
     masked, fresh = given["masks"] or given["split"], given["policy"] == "fresh"
-    if given["trigger"] is not None and (checkpoint is None or "://" in checkpoint):
+    if given["trigger"] is not None and (checkpoint is None or is_remote(checkpoint)):
         raise SpillwayError(
             "option 'trigger' needs option 'checkpoint' with a folder on the driver's disk:"
             " with an interval the gate reads the end of a batch from Spark's commit log"
@@ -282,17 +295,3 @@ def _refuse_together(
             f"shedder '{selection.name}' excludes option 'masks' and policy 'fresh':"
             " it chooses by what the tuples hold"
         )
-
-
-def _local(checkpoint: str | None) -> str | None:
-    """Spark takes a folder as a path and as a URI."""
-    if checkpoint is None or not checkpoint.startswith("file:"):
-        return checkpoint
-    return checkpoint.removeprefix("file:").replace("///", "/", 1)
-
-
-def _default_ledger(checkpoint: str | None) -> str | None:
-    """Beside Spark's own logs, which Spark never purges; only a local disk can be appended to."""
-    if checkpoint is None or "://" in checkpoint:
-        return None
-    return os.path.join(checkpoint, "spillway", "ledger.jsonl")

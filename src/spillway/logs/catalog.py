@@ -45,6 +45,12 @@ def open_log(options: Mapping[str, str], schema: pa.Schema | None = None) -> Log
     return log
 
 
+def require_there(options: Mapping[str, str]) -> None:
+    """Raise where a log of that name is known not to exist: sooner, and in fewer words, than when
+    the query has started. Whether it can be reached at all is the query's to find out."""
+    _hook("require_there", options)
+
+
 def pinned(options: Mapping[str, str], now_s: float) -> dict[str, str]:
     """The options with everything fixed that a later making of the log must find unchanged."""
     fixed = dict(options)
@@ -65,9 +71,21 @@ def options_of(source: str) -> tuple[Option, ...]:
     return declared
 
 
+def require(source: str, options: Mapping[str, Any]) -> None:
+    """Raise for options of a log that exclude or need each other. Opens nothing."""
+    _hook("require", {**options, "source": source})
+
+
 def meaning_of(source: str) -> str:
     """What a log is: the first paragraph of its file."""
     return " ".join((_module(source).__doc__ or "").partition("\n\n")[0].split())
+
+
+def _hook(name: str, options: Mapping[str, Any]) -> None:
+    """What a log's module has to say, if it has."""
+    said = getattr(_module(source_of(options)), name, None)
+    if said is not None:
+        said(options)
 
 
 def _module(source: str) -> Any:

@@ -25,6 +25,7 @@ from spillway.lines import append, line_of, whole_lines
 from spillway.logs.intervals import NOWHERE, Intervals, holds, size, union
 from spillway.logs.saying import say_once
 from spillway.private import make_private, open_private
+from spillway.uris import is_remote
 
 SAMPLES_PER_READ = 10
 SAMPLE_BYTES = 4096  # of one record
@@ -83,7 +84,8 @@ class DeadLetters:
 
 def default_root(ledger: str | None) -> str:
     """Beside the gate's ledger; without a ledger in a private folder of the machine."""
-    return str((Path(ledger).parent if ledger else private_folder_of_user()) / "dead_letters")
+    beside = Path(ledger).parent if ledger and not is_remote(ledger) else private_folder_of_user()
+    return str(beside / "dead_letters")
 
 
 def place_of(root: str | Path, gate: str, began_us: int) -> str:

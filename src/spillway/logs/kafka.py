@@ -5,13 +5,14 @@ as offered like any other; reading them yields nothing.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from confluent_kafka import KafkaException
 
 from spillway.clock import WallClock
 from spillway.errors import SpillwayError
@@ -24,19 +25,18 @@ from spillway.logs.kafka_form import Form
 from spillway.logs.kafka_history import WatermarkHistory
 from spillway.logs.kafka_native import takes
 from spillway.logs.kafka_rows import RAW_COLUMNS, RAW_HEADERS
-from spillway.logs.kafka_watch import TopicWatch
+from spillway.logs.kafka_starts import WHEN, Starts
+from spillway.logs.kafka_topics import KafkaTopics, TopicLog
+from spillway.logs.kafka_watch import TopicWatch, admin_of, known_partitions
 from spillway.logs.schema import ARRIVAL, conformed
+from spillway.logs.topics import CHOICES, ORDER, choice
 from spillway.options import Option, lowered, read
 from spillway.ports import ArrivalCurve, Span
 
 TOPIC_ID = "topic_id"
 OPTIONS: tuple[Option, ...] = (
-    Option(
-        "topic",
-        "text",
-        "the topic to read, all partitions, also those added later (found within 5 s)",
-        required=True,
-    ),
+    *CHOICES,
+    *WHEN,
     Option("kafka.bootstrap.servers", "text", "the brokers, host:port,host:port", required=True),
     Option(
         "kafka.NAME",
@@ -50,7 +50,9 @@ OPTIONS: tuple[Option, ...] = (
         without="`json` with a schema, `raw` without",
         choices=("json", "raw"),
     ),
-    Option("headers", "flag", "adds `headers` to raw rows", default=False),
+    Option(
+        "headers", "flag", "adds `headers` to raw rows", default=False, also=("includeHeaders",)
+    ),
     Option(
         "reader",
         "choice",
@@ -62,6 +64,7 @@ OPTIONS: tuple[Option, ...] = (
         "group",
         "text",
         "sets this group's offsets so that lag tools see the query; never read back",
+        also=("groupIdPrefix",),
     ),
     Option("outage_timeout", "duration", "how long silent brokers are waited for", default="60s"),
     Option(
@@ -83,22 +86,52 @@ OPTIONS: tuple[Option, ...] = (
         without="`dead_letters` beside the ledger, else in a private temporary folder",
     ),
     Option(TOPIC_ID, "text", "Kafka's id of the topic, pinned by the first start", set_by="run"),
+    ORDER,
 )
 
 SEEK_TUPLES = 5_000  # a longer hole in `wanted` is not fetched: about where a seek gets cheaper
 _SEED_POINTS = 64
 
 
-def open_log(options: Mapping[str, str], schema: pa.Schema | None = None) -> "KafkaLog":
-    return KafkaLog(options, schema)
+def require(options: Mapping[str, Any]) -> None:
+    """Raise for options that exclude or need each other."""
+    choice(options)
+    Starts(options)
+
+
+def require_there(options: Mapping[str, Any]) -> None:
+    """Raise for a topic that the brokers do not have; their silence is no answer."""
+    config = client_config(read(OPTIONS, options)["kafka.NAME"])
+    admin, servers = admin_of(config), dict(config)["bootstrap.servers"]
+    with suppress(KafkaException):
+        for name in choice(options).names:
+            known_partitions(admin, name, servers)
+
+
+def open_log(options: Mapping[str, str], schema: pa.Schema | None = None) -> "TopicLog":
+    """One topic's log, or that of several as one."""
+    wanted = choice(options)
+    if wanted.only is not None:
+        return KafkaLog(options, schema, wanted.only)
+    given = read(OPTIONS, options)
+
+    def one(topic: str, first: int, topic_id: str) -> KafkaLog:
+        return KafkaLog({**options, TOPIC_ID: topic_id}, schema, topic, first)
+
+    again = open_log, (dict(options), schema)
+    return KafkaTopics(wanted, given[ORDER.name], client_config(given["kafka.NAME"]), one, again)
 
 
 class KafkaLog:
-    def __init__(self, options: Mapping[str, str], schema: pa.Schema | None) -> None:
+    """`first` is the number of the topic's first partition, where several are read as one log."""
+
+    def __init__(
+        self, options: Mapping[str, str], schema: pa.Schema | None, topic: str, first: int = 0
+    ) -> None:
         self._options = options
         self._wanted_schema = schema
         given = read((*OPTIONS, FAIL_ON_DATA_LOSS), options)
-        self._topic: str = given["topic"]
+        self._topic, self._first = topic, first
         self._config = client_config(given["kafka.NAME"])
         self._decode: str = given["decode"] or ("raw" if schema is None else "json")
         self._headers: bool = given["headers"]
@@ -116,7 +149,7 @@ class KafkaLog:
             raise SpillwayError("option 'decode' is 'json': give the schema of the values")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return open_log, (dict(self._options), self._wanted_schema)
+        return KafkaLog, (dict(self._options), self._wanted_schema, self._topic, self._first)
 
     def columns(self) -> pa.Schema:
         return self._schema
@@ -150,7 +183,7 @@ class KafkaLog:
             gone = union(lost)
             missing = gone if wanted is None else among(wanted, gone)
             self._dead_letters.record(
-                span.partition,
+                self._first + span.partition,
                 malformed=self._found(union(malformed), interval(span.start, reached)),
                 lost=self._found(missing, gone),
                 samples=samples,
@@ -166,6 +199,10 @@ class KafkaLog:
         """The topic's id: another topic of the same name has other records at its offsets."""
         topic_id = self._watch.topic_id()
         return {} if topic_id is None else {TOPIC_ID: topic_id}
+
+    def starts(self, extent: tuple[Span, ...]) -> Mapping[int, int] | None:
+        """Where options say a time to start at."""
+        return Starts(self._options).of(self._topic, extent, self._watch.position_at)
 
     def commit(self, stops: Mapping[int, int]) -> None:
         """Option `group` shows our progress to lag tools; it is never read back."""

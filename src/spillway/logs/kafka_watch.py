@@ -1,6 +1,6 @@
 """What the planner asks the brokers: partitions, offsets, offsets by time, and group commits."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from confluent_kafka import (
@@ -23,6 +23,7 @@ OffsetSpec: Any = _OffsetSpec  # untyped in the library
 REQUEST_TIMEOUT_S = 5.0
 PARTITIONS_EVERY_S = 5.0
 EARLIEST_EVERY_S = 5.0
+_CONSUMERS = ("fetch.wait.max.ms", "queued.max.messages.kbytes", "group.id", "isolation.level")
 _REFUSED = (KafkaError._AUTHENTICATION, KafkaError._SSL)
 _SILENT = (  # the brokers are there, but do not say which topic it is
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -33,25 +34,40 @@ _SILENT = (  # the brokers are there, but do not say which topic it is
 _NO_ID = "A" * 22  # of brokers that know no ids: all zeroes
 
 
+def admin_of(config: Config, complain: Callable[[KafkaError], None] | None = None) -> Any:
+    """A client for questions about topics; it reads nothing."""
+    given: dict[str, Any] = {k: v for k, v in config if k not in _CONSUMERS}
+    if complain is not None:
+        given["error_cb"] = complain
+    try:
+        return AdminClient(given)
+    except KafkaException as error:
+        raise SpillwayError(f"Kafka option refused: {error.args[0].str()}") from error
+
+
+def known_partitions(admin: Any, name: str, servers: str) -> list[int]:
+    topic = admin.list_topics(name, timeout=REQUEST_TIMEOUT_S).topics[name]
+    if topic.error is not None or not topic.partitions:
+        raise SpillwayError(
+            f"Kafka at {servers} has no topic '{name}': create it, or correct option 'topic'"
+        )
+    return sorted(topic.partitions)
+
+
 class TopicWatch:
     """Extent of a topic. During an outage the last known one stands, until `outage_s` is over."""
 
     def __init__(
         self, config: Config, topic: str, outage_s: float, topic_id: str | None = None
     ) -> None:
-        given: dict[str, Any] = dict(config)
+        given = dict(config)
         self._servers = given["bootstrap.servers"]
-        committed = given.pop("isolation.level", "read_committed") == "read_committed"
+        committed = given.get("isolation.level", "read_committed") == "read_committed"
         self._isolation = (
             IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         )
-        for consumer_only in ("fetch.wait.max.ms", "queued.max.messages.kbytes", "group.id"):
-            given.pop(consumer_only, None)
-        self._refusal, given["error_cb"] = "", self._complain
-        try:
-            self._admin = AdminClient(given)
-        except KafkaException as error:
-            raise SpillwayError(f"Kafka option refused: {error.args[0].str()}") from error
+        self._refusal = ""
+        self._admin = admin_of(config, self._complain)
         self._topic = topic
         self._outage_s = outage_s
         self._topic_id = topic_id  # of the topic that is meant; None: whatever has the name
@@ -103,6 +119,18 @@ class TopicWatch:
         except KafkaException:
             return [-1] * len(times_s)  # ages are coarser for a while, nothing else
 
+    def position_at(self, partition: int, time_ms: int) -> int | None:
+        """The first offset whose record is not older; None when there is none yet."""
+        try:
+            spec = OffsetSpec.for_timestamp(time_ms)
+            at: int = self._answers(self._ask({partition: spec}))[partition]
+        except KafkaException as error:
+            raise SpillwayError(
+                f"Kafka at {self._servers} does not say where topic '{self._topic}' was at"
+                f" {time_ms} ({error.args[0].str()}): are the brokers up?"
+            ) from error
+        return at if at >= 0 else None
+
     def commit(self, group: str, stops: Mapping[int, int]) -> None:
         """Group offsets for lag tools. Sent, not waited for: nothing here depends on them."""
         places = [Partition(self._topic, partition, stop) for partition, stop in stops.items()]
@@ -139,14 +167,7 @@ class TopicWatch:
         return str(answers[self._topic].result().topic_id)
 
     def _known_partitions(self) -> list[int]:
-        found = self._admin.list_topics(self._topic, timeout=REQUEST_TIMEOUT_S)
-        topic = found.topics[self._topic]
-        if topic.error is not None or not topic.partitions:
-            raise SpillwayError(
-                f"Kafka at {self._servers} has no topic '{self._topic}':"
-                " create it, or correct option 'topic'"
-            )
-        return sorted(topic.partitions)
+        return known_partitions(self._admin, self._topic, self._servers)
 
     def _ask(self, specs: Mapping[int, Any]) -> Any:
         asked = {Partition(self._topic, partition): spec for partition, spec in specs.items()}

@@ -8,6 +8,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from spillway.errors import SpillwayError, unknown_name
+from spillway.gate.offsets import Totals
 from spillway.hosts.spark.driver.application import Application
 from spillway.hosts.spark.driver.executors import live_cores
 from spillway.hosts.spark.driver.progress import BatchProgress, DeliveredBatch
@@ -197,16 +198,24 @@ class SparkWatch:
             delays=tuple(batch.delays for batch in recent if batch.kept_tuples > 0),
             phases_s=seen.phases_s if seen else None,
             totals=self._totals(name),
-            audit=audit_of(self._ledgers[name]),
+            audit=audit_of(self._ledgers.get(name, ())),
             restarts=application.restarts(name),
             dry_run=given.dry_run,
             budget=application.conditions.get(f"queries.{name}"),
             is_template=name in application.templates,
         )
 
+    def _reported(self, name: str) -> Totals:
+        said = self._application.dispatcher.last_report(name)
+        if said is None:
+            return Totals()
+        consumed = said.admitted_tuples + said.shed_tuples
+        return Totals(offered=consumed, admitted=said.admitted_tuples, shed=said.shed_tuples)
+
     def _totals(self, name: str) -> Flows:
-        """Of the ledgers; what is waiting, of the gates."""
-        found, streams = sum_of(self._ledgers[name]), self._application.streams_of(name)
+        """Of the ledgers; what is waiting, of the gates. A query that joined has no ledger here."""
+        streams = self._application.streams_of(name)
+        found = self._reported(name) if name not in self._ledgers else sum_of(self._ledgers[name])
         losses = [self.story.losses.get(f"{name}/{stream}", {}) for stream in streams]
         waiting = self._application.states.waiting(name) or 0
         return Flows(

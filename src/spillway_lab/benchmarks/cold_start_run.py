@@ -75,6 +75,7 @@ def _started(spark: SparkSession, life: Life, begun_s: float) -> StreamingQuery:
     reader = spark.readStream.options(**own)
     if life.side == "gate":
         gate = {"source": "synthetic", "delay": f"{TARGET_S:g}s", "startingOffsets": "earliest"}
+        gate["arrival"] = "true"  # as the plain rows have it
         reader = reader.format("spillway").options(**gate)
     else:
         reader = reader.format(PlainRows.name())

@@ -39,7 +39,8 @@ def test_a_stream_has_the_options_of_its_log_and_of_the_gate(
 
 
 def test_what_a_log_needs_is_required(schema: dict[str, Any]) -> None:
-    assert options_schema(schema, "kafka")["required"] == ["topic", "kafka.bootstrap.servers"]
+    assert options_schema(schema, "kafka")["required"] == ["kafka.bootstrap.servers"]
+    assert "subscribe" in options_schema(schema, "kafka")["properties"]
     assert r"^kafka\." in options_schema(schema, "kafka")["patternProperties"]
     assert "required" not in options_schema(schema, "synthetic")
 

@@ -10,7 +10,7 @@ from spillway.check.flow_file import load_flow
 from spillway.check.schema import flow_schema
 from spillway.errors import SpillwayError
 from spillway.logs.catalog import open_log
-from spillway.logs.stream_options import require_known
+from spillway.logs.stream_options import own_options
 from pathlib import Path
 
 FLOW = '''
@@ -32,7 +32,7 @@ def flow(text):
 print(open_log({"source": "numbers", "every": "500ms"}).extent(3.0)[0].stop)
 print(flow(FLOW).streams["s"].source)
 refused(lambda: open_log({"source": "numbers", "every": "often"}))
-refused(lambda: require_known({"source": "numbers", "evry": "1s"}))
+refused(lambda: own_options({"source": "numbers", "evry": "1s"}))
 refused(lambda: flow(FLOW.replace("2s}}}", "often}}}")))
 rules = flow_schema()["$defs"]["Stream"]["allOf"]
 print([r["then"] for r in rules if r["if"]["properties"]["source"]["const"] == "numbers"]

@@ -37,8 +37,8 @@ class LookingUp:
         if now_s < self._due_s:
             return
         self._due_s = now_s + parse_duration_s(application.flow.control.period)
-        names, rates = names_of(duties.queries), _rates(application)
-        found = self.next(duties, {names[run]: rates[run] for run in rates if run in names}, now_s)
+        names = names_of(duties.queries)
+        found = self.next(duties, _rates(application, names), now_s)
         kept = {run: found[name] for run, name in names.items() if name in found}
         application.dispatcher.change(lambda control: control.keep_at_most(kept))
         if (said := self._state(now_s)) != self._said:

@@ -13,8 +13,10 @@ from spillway.errors import SpillwayError
 from spillway.gate.ledger import Audit, BatchAudit, Life, LifeAudit, lives
 from spillway.gate.offsets import Offset, decode, is_sentinel
 from spillway.hosts.spark.locks import Lock, driver_of_planner, this_process
+from spillway.hosts.spark.segments import parts_of
 from spillway.lines import WaitingLines, line_of, lines_in, whole_lines
 from spillway.logs.dead_letters import default_root
+from spillway.storage import Place
 
 _TAIL_BYTES = 1 << 22  # thousands of batches: what a start looks at, however long the ledger is
 _LONGEST_LINE_BYTES = 1 << 22  # tens of thousands of partitions
@@ -98,7 +100,7 @@ class LoggedBatch:
         return [decode(offset) for offset in ours if not is_sentinel(offset)]
 
 
-def logged_batches(checkpoint: Path) -> list[LoggedBatch]:
+def logged_batches(checkpoint: Place) -> list[LoggedBatch]:
     """What Spark has not purged yet, in the order of the batches."""
     folder = checkpoint / "offsets"
     if not folder.is_dir():
@@ -119,7 +121,7 @@ def last_batch(checkpoint: Path, *, completed: bool) -> LoggedBatch | None:
     return logged_batch(checkpoint, max(names)) if names else None
 
 
-def logged_batch(checkpoint: Path, batch_id: int) -> LoggedBatch | None:
+def logged_batch(checkpoint: Place, batch_id: int) -> LoggedBatch | None:
     """A version line, one of metadata, then one line a source. None: Spark has just purged it."""
     path = checkpoint / "offsets" / str(batch_id)
     try:
@@ -137,32 +139,31 @@ def logged_batch(checkpoint: Path, batch_id: int) -> LoggedBatch | None:
     return LoggedBatch(batch_id=batch_id, sources=sources, completed=completed)
 
 
-def read_ledger(path: Path) -> list[Offset]:
+def read_ledger(path: Place) -> list[Offset]:
     """All of a ledger at once; an audit looks at one line after the other."""
     return [offset for _, offset in _lines_of(path)]
 
 
-def _lines_of(path: Path, begin: int = 0, end: int | None = None) -> Iterator[tuple[int, Offset]]:
+def _lines_of(path: Place, begin: int = 0, end: int | None = None) -> Iterator[tuple[int, Offset]]:
     """(where the line begins, what it says), of the lines that begin from `begin` up to `end`. A
     line that a kill has torn is the last one and is left out."""
     try:
-        if not path.is_file():
-            raise SpillwayError(f"'{path}' is no ledger: give the file of option 'ledger'")
-        with path.open("rb") as file:
-            at = file.seek(begin)
-            found, number = lines_in(file, _LONGEST_LINE_BYTES), 0
+        number = 0
+        for at, file in parts_of(path, begin):
+            found = lines_in(file, _LONGEST_LINE_BYTES)
             while end is None or at <= end:
                 number += 1
                 line, offset = _line(found, number, path)
                 if offset is None:
-                    return
-                yield at, offset
+                    break
+                if at >= begin:
+                    yield at, offset
                 at += len(line) + 1
     except OSError as error:
         raise SpillwayError(f"'{path}' cannot be read: {error.strerror}") from error
 
 
-def _line(lines: Iterator[bytes], number: int, path: Path) -> tuple[bytes, Offset | None]:
+def _line(lines: Iterator[bytes], number: int, path: Place) -> tuple[bytes, Offset | None]:
     try:
         line = next(lines, None)
         return (b"", None) if line is None else (line, decode(json.loads(line.decode())))
@@ -173,24 +174,24 @@ def _line(lines: Iterator[bytes], number: int, path: Path) -> tuple[bytes, Offse
         ) from None
 
 
-def chains(path: Path, checkpoint: Path | None) -> Mapping[Life, list[Offset]]:
+def chains(path: Place, checkpoint: Place | None) -> Mapping[Life, list[Offset]]:
     """Each gate's finished batches; the checkpoint adds what the ledger has not got yet."""
     return lives(offsets_of(path, checkpoint))
 
 
-def offsets_of(path: Path, checkpoint: Path | None) -> Iterator[Offset]:
+def offsets_of(path: Place, checkpoint: Place | None) -> Iterator[Offset]:
     """Of the ledger's lines, then of the checkpoint: doubles and all."""
     yield from (offset for _, offset in _lines_of(path))
     yield from _completed(checkpoint)
 
 
-def audits(path: Path, checkpoint: Path | None, shown: int | None = None) -> list[Audit]:
+def audits(path: Place, checkpoint: Place | None, shown: int | None = None) -> list[Audit]:
     """Every life of a gate in the ledger, with the last `shown` batches of each, or all."""
     return [audit for audit, _ in audited(path, checkpoint, shown)]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class Extent:
     """Where in a ledger the lines of a life begin; nowhere if the checkpoint alone has them."""
 
     first: int
@@ -198,25 +199,25 @@ class Place:
 
 
 def audited(
-    path: Path, checkpoint: Path | None, shown: int | None = None
-) -> list[tuple[Audit, Place]]:
+    path: Place, checkpoint: Place | None, shown: int | None = None
+) -> list[tuple[Audit, Extent]]:
     found: dict[Life, LifeAudit] = {}
-    places: dict[Life, Place] = {}
+    places: dict[Life, Extent] = {}
     for at, offset in _lines_of(path):
         life = (offset.gate, offset.began_us)
         if life not in found and len(found) == _MOST_LIVES:
             raise SpillwayError(f"'{path}' holds more than {_MOST_LIVES} gates: audit their files")
         found.setdefault(life, LifeAudit(shown)).add(offset)
-        places[life] = Place(first=places[life].first if life in places else at, last=at)
+        places[life] = Extent(first=places[life].first if life in places else at, last=at)
     for offset in _completed(checkpoint):
         life = (offset.gate, offset.began_us)
         found.setdefault(life, LifeAudit(shown)).add(offset, _NOT_AS_LOGGED)
-    nowhere = Place(first=0, last=-1)
+    nowhere = Extent(first=0, last=-1)
     return [(audit.result(), places.get(life, nowhere)) for life, audit in found.items()]
 
 
 def batches_of(
-    life: Life, path: Path, checkpoint: Path | None, place: Place
+    life: Life, path: Place, checkpoint: Place | None, place: Extent
 ) -> Iterator[tuple[Offset, BatchAudit]]:
     """Every batch of a life once, in the order of the ledger, from another look at it."""
     again = LifeAudit(shown=0)
@@ -226,7 +227,7 @@ def batches_of(
             yield offset, batch
 
 
-def _completed(checkpoint: Path | None) -> Iterator[Offset]:
+def _completed(checkpoint: Place | None) -> Iterator[Offset]:
     if checkpoint is None:
         return
     for batch in logged_batches(checkpoint):

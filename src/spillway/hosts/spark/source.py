@@ -8,18 +8,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from spillway.errors import SpillwayError
 from spillway.gate.offsets import SENTINEL
 from spillway.gate.options import GateOptions
 from spillway.hosts.spark.worker.rows import HEARTBEAT, Rows, asked_columns, spark_schema
 from spillway.hosts.spark.worker.slices import Slice, heartbeat_slice, slices
 from spillway.logs import catalog
 from spillway.logs.dead_letters import default_root, place_of
-from spillway.logs.stream_options import require_delay, require_known
-from spillway.options import lowered
+from spillway.logs.stream_options import own_options, require_delay
 
 if TYPE_CHECKING:
     from spillway.hosts.spark.planner.planner import Planner
@@ -29,8 +34,7 @@ class Spillway(DataSource):
     """`spark.readStream.format("spillway").option("source", ...).option("delay", "2s")`."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
-        super().__init__(lowered(options))
-        require_known(self.options)
+        super().__init__(own_options(options))
         require_delay(self.options)
         self._gate = GateOptions.parse(self.options)  # at load(), also where a schema is given
 
@@ -39,7 +43,14 @@ class Spillway(DataSource):
         return "spillway"
 
     def schema(self) -> StructType | str:
+        catalog.require_there(self.options)
         return spark_schema(self.options, self._gate)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        raise SpillwayError(
+            "format 'spillway' reads streams, with spark.readStream: a batch has no delay to keep;"
+            " use Spark's own source, such as format 'kafka', for spark.read"
+        )
 
     def streamReader(self, schema: StructType) -> "Gate":  # noqa: N802
         return Gate(dict(self.options), schema)

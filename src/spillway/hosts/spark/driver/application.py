@@ -12,15 +12,16 @@ from typing import Protocol
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spillway.classes.control import ClassControl, ClassTerms
+from spillway.classes.control import ClassControl
 from spillway.classes.turns import batches_in_flight
 from spillway.clock import Clock, WallClock
 from spillway.cluster.scaling.usage import Terms
 from spillway.estimates.flow import answer_sql, check_answers
 from spillway.flow.derived import ARRIVAL, expanded
 from spillway.flow.flow import Flow, Query, ServiceClass
+from spillway.flow.frames import function_of
 from spillway.flow.links import all_linked, linked
-from spillway.flow.sql import streams_of
+from spillway.flow.sql import read_by
 from spillway.hosts.spark.driver.channel import ChannelServer
 from spillway.hosts.spark.driver.conditions import Conditions
 from spillway.hosts.spark.driver.control_loop import ControlLoop
@@ -44,7 +45,7 @@ from spillway.hosts.spark.session.partitions import partitions_of_state
 from spillway.hosts.spark.worker.instances import fused_frame
 from spillway.journal.entries import Entry, Event
 from spillway.journal.files import FileJournal
-from spillway.model import Decided, Target
+from spillway.model import Decided, Order, Report, Target
 from spillway.private import write_private
 from spillway.sinks import catalog as sinks
 from spillway.sinks.fence import Fence
@@ -79,7 +80,7 @@ class Application:
         self.listeners: list[Listener] = []
         self.spark = spark
         self._clock = clock or WallClock()
-        self._streams = {n: streams_of(n, q.text, flow) for n, q in flow.queries.items()}
+        self._streams = {n: read_by(n, q, flow) for n, q in flow.queries.items()}
         self.templates = {n: template_of(n, q) for n, q in flow.queries.items() if q.template}
         self._monitor: ProgressMonitor | None = None
         self._lock, self._changing = threading.Lock(), threading.Lock()
@@ -111,13 +112,16 @@ class Application:
         )
         self.dispatcher = Dispatcher(control, self._clock, self._record)
         self._channel = ChannelServer(
-            self.dispatcher.answer,
+            self.answer,
             self.dispatcher.leave,
             lambda key, to: self.change(key, to, by="spillway set"),
         )
         path = str(self._channel.path)
         self.gates = Gates(self.flow, self.spark, self.folder, self._streams, path)
         self.dispatcher.parallelism = self.gates.tasks_of_a_batch()
+
+    def answer(self, report: Report) -> Order:
+        return self.dispatcher.answer(report)
 
     def _record(self, decided: Decided) -> None:
         self.states.reasons[decided.measurement.query] = decided.decision.reason
@@ -157,7 +161,8 @@ class Application:
         with self._changing:
             changed = self.settings.change(changes, by, self._clock.now_s())
             for name in {one.key.partition(".")[0] for one in changed} & set(self.classes):
-                self.dispatcher.change(partial(_put, name=name, terms=self.settings.terms(name)))
+                terms = self.settings.terms(name)
+                self.dispatcher.change(partial(ClassControl.change, name=name, terms=terms))
             if any(one.key == POLICY for one in changed):
                 self.dispatcher.change(lambda control: control.use(self.settings.policy))
         for one in changed:
@@ -230,7 +235,7 @@ class Application:
         """Start one more query while the others run."""
         queries = {**self.flow.queries, name: linked(name, query, self.flow)}
         flow = self.flow.model_copy(update={"queries": queries})
-        self._streams[name] = streams_of(name, query.text, flow)
+        self._streams[name] = read_by(name, query, flow)
         self._use(flow)
         try:
             self.queries.add(name)
@@ -270,7 +275,7 @@ class Application:
 
     def delivered(self, name: str) -> list[DeliveredBatch]:
         """A query's batches so far."""
-        return [batch for batch in self.seen()[1] if batch.gate.startswith(f"{name}/")]
+        return [batch for batch in self.seen()[1] if batch.gate.partition("/")[0] == name]
 
     def _counted_s(self, name: str) -> float | None:
         return max((batch.ended_s for batch in self.delivered(name)), default=None)
@@ -279,9 +284,13 @@ class Application:
         """What a query computes from what `read` gives for its streams, by default its gates."""
         query = self.flow.queries[name]
         store = self._open_instances(name)
-        for stream in self._streams[name]:
-            (read or self.gates.read)(name, stream).createOrReplaceTempView(stream)
-        if store is None:
+        frames = {s: (read or self.gates.read)(name, s) for s in self._streams[name]}
+        for stream, rows in frames.items():
+            rows.createOrReplaceTempView(stream)
+        frame: DataFrame
+        if query.python is not None:
+            frame = function_of(name, query.python)(**frames)
+        elif store is None:
             windows = self._windows(name)
             frame = self.spark.sql(windows.sql if windows else answer_sql(name, query, self.flow))
         else:
@@ -327,7 +336,3 @@ class Application:
         """The last batch of every query, and all batches, at one moment."""
         with self._lock:
             return list(self.progress.values()), list(self.batches)
-
-
-def _put(control: ClassControl, name: str, terms: ClassTerms) -> None:
-    control.change(name, terms)

@@ -49,7 +49,8 @@ def windowed(name: str, query: Query, flow: Flow) -> Windowed:
     """Raises with the reason why results cannot be told apart by their windows."""
     _require_sink(name, query)
     if query.sql is None:
-        raise _cannot(name, "a template's instances share one plan")
+        kind = "a template's instances share one plan" if query.template else "it is Python"
+        raise _cannot(name, kind)
     if query.mode == "complete":
         raise _cannot(name, "mode complete puts all windows out again and again")
     if query.estimate:

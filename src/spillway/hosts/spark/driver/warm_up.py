@@ -31,7 +31,7 @@ _BATCHES = 3
 _LOOK_S = 0.2
 _KEPT = (  # of the gate's options: those that the plan depends on
     *("delay", "class", "parallelism", "heartbeat", "quiet", "schema"),
-    *("weight", "place", "kept_from", "masks", "split", "instances"),
+    *("arrival", "weight", "place", "kept_from", "masks", "split", "instances"),
 )
 
 

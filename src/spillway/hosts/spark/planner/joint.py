@@ -31,7 +31,7 @@ from spillway.model import Prices
 from spillway.ports import ArrivalCurve, Log, Span
 from spillway.private import make_private, open_private
 
-_PARTITIONS_APART = 1_000_000  # keeps the partitions of different gates apart in one backlog
+_PARTITIONS_APART = 1 << 40  # keeps the partitions of different gates apart in one backlog
 _OF_ROWS = ("decode", "dead_letter", "mode", "schema")  # options of a log that concern its rows
 _ANEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
 _BORN_S = time.monotonic()  # this process: what was asked before is of an earlier run

@@ -14,7 +14,7 @@ from spillway.gate.company import ALONE, NOTHING, Company
 from spillway.gate.offsets import Offset, decode, encode, is_sentinel
 from spillway.gate.options import GateOptions
 from spillway.gate.planning import Waiting, beats, heartbeat
-from spillway.hosts.spark.files import Archive
+from spillway.hosts.spark.archives import archive_of
 from spillway.hosts.spark.planner.around import (
     Around,
     Running,
@@ -27,15 +27,11 @@ from spillway.hosts.spark.planner.around import (
     took_s,
 )
 from spillway.hosts.spark.planner.asking import Driver, lease_of
+from spillway.hosts.spark.planner.finding import Attached
 from spillway.hosts.spark.planner.joint import Joint, Lead
 from spillway.hosts.spark.planner.sizing import Cores
-from spillway.hosts.spark.planner.stream import (
-    Shedding,
-    Stream,
-    first_offset,
-    require_the_same,
-    resumed_options,
-)
+from spillway.hosts.spark.planner.starts import first_offset
+from spillway.hosts.spark.planner.stream import Shedding, Stream, require_the_same, resumed_options
 from spillway.logs import catalog
 from spillway.ports import Span
 from spillway.templates.instance_store import InstanceStore
@@ -63,6 +59,7 @@ class Planner:
         self._ask = around.ask
         if self._ask is None and gate.channel is not None:
             self._ask = Driver(gate.channel, self._clock).ask
+        self._attached = Attached(self._clock, self._elapsed)  # where no driver was named
         self._lease = lease_of(gate, self._ask, self._elapsed)
         self._ask = self._ask if self._lease is None else self._lease.ask
         self._joint = around.joint
@@ -70,7 +67,7 @@ class Planner:
             self._joint = Joint(gate.joint, self._options)
         self._cores = Cores(self._options, gate.parallelism, self._gate.resized)
         self._triggers = TriggerWatch()
-        self._archive = Archive(Path(gate.ledger) if gate.ledger else None)
+        self._archive = archive_of(gate.ledger, gate.checkpoint)
         self._instances = InstanceStore(Path(gate.instances)) if gate.instances else None
         self._stream: Stream | None = None
         self._shedding: Shedding | None = None
@@ -162,7 +159,7 @@ class Planner:
             if self._gate_options.selection is not None:
                 columns, look = self._schema or log, catalog.without_consequences(options)
                 self._shedding = Shedding(self._gate_options.selection, look, columns)
-        previous = replace(previous, pinned={**previous.pinned, **self._stream.identity})
+        previous = replace(previous, pinned={**previous.pinned, **self._stream.identity()})
         self._gate.resume(previous)
         return previous
 
@@ -242,13 +239,13 @@ class Planner:
         self, previous: Offset, waiting: Waiting, company: Company, wait_s: float
     ) -> bool:
         """Whether it is the query's turn; it is, where no driver answers."""
-        if self._ask is None:
+        if (ask := self._ask or self._attached.ask()) is None:
             self._cores.look()
             return True
         report = self._gate.report(
             previous, waiting.arrivals, self._clock.now_s(), wait_s=wait_s, company=company
         )
-        order = self._ask(report)
+        order = ask(report)
         if order is not None:
             self._gate.reported()
             self._cores.told(order.parallelism)

@@ -45,7 +45,11 @@ _LOOK_BACK = 100  # positions in which a heartbeat looks for the last tuple
 
 def spark_schema(options: Mapping[str, str], gate: GateOptions) -> StructType | str:
     """The log's own columns, or those of option `schema`, followed by the gate's."""
-    ours = [ARRIVAL] + [WEIGHT] * gate.weight + [HEARTBEAT] * bool(gate.heartbeat_column)
+    ours = (
+        [ARRIVAL] * gate.arrival
+        + [WEIGHT] * gate.weight
+        + [HEARTBEAT] * bool(gate.heartbeat_column)
+    )
     ours += [PLACE, GAP_UNTIL] * gate.place + [KEPT_FROM] * gate.kept_from
     ours += [VERSION] * bool(gate.instances) + [QUERIES] * bool(gate.masks or gate.split)
     if "schema" in options:

@@ -114,9 +114,9 @@ def test_an_interval_needs_the_checkpoint() -> None:
         GateOptions.parse({"source": "toy", "trigger": "2s"})
 
 
-def test_the_ledger_goes_into_a_checkpoint_that_is_known_and_local() -> None:
+def test_the_ledger_goes_into_a_checkpoint_that_is_known() -> None:
     assert GateOptions.parse({"checkpoint": "/c"}).ledger == "/c/spillway/ledger.jsonl"
-    assert GateOptions.parse({"checkpoint": "s3://c"}).ledger is None
+    assert GateOptions.parse({"checkpoint": "s3://c"}).ledger == "s3://c/spillway/ledger"
     assert GateOptions.parse({}).ledger is None
     assert GateOptions.parse({"checkpoint": "/c", "ledger": "/l"}).ledger == "/l"
 
@@ -124,6 +124,5 @@ def test_the_ledger_goes_into_a_checkpoint_that_is_known_and_local() -> None:
 def test_a_checkpoint_may_be_a_file_uri_and_with_an_interval_it_must_be_local() -> None:
     for given in ("file:///c", "file:/c", "/c"):
         assert GateOptions.parse({"checkpoint": given, "trigger": "2s"}).checkpoint == "/c"
-    assert GateOptions.parse({"checkpoint": "s3://bucket/c"}).ledger is None
     with pytest.raises(SpillwayError, match="a folder on the driver's disk"):
         GateOptions.parse({"checkpoint": "s3://bucket/c", "trigger": "2s"})

@@ -3,7 +3,7 @@
 import pytest
 
 from spillway.errors import SpillwayError
-from spillway.hosts.spark.planner.stream import starting_offsets
+from spillway.hosts.spark.planner.starts import starting_offsets
 
 
 def test_an_offset_of_sparks_own_source_is_taken_as_it_is() -> None:
