@@ -21,7 +21,6 @@ from spillway.hosts.cluster.control_log import AwayError, ControlLog, Latest
 from spillway.hosts.cluster.duties import Duties, Duty
 from spillway.hosts.cluster.handing import Handing
 from spillway.hosts.cluster.leases import NodeLease
-from spillway.hosts.cluster.looking_up import LookingUp
 from spillway.hosts.cluster.messages import NODE, NodeReport, NodeState
 from spillway.hosts.cluster.node_folder import Given, NodeFolder
 from spillway.hosts.cluster.node_view import as_queries, costs, views
@@ -54,7 +53,7 @@ class Node:
         self._failed: dict[str, str] = {}
         self._classes: ClassOrders | None = None
         self._state: NodeState = "starting"
-        self._epoch, self._looking_up = 0, LookingUp()
+        self._epoch = 0
         self._stops_since_s: float | None = None
         self._away = False
         self._stopping = threading.Event()
@@ -206,7 +205,6 @@ class Node:
         if self._handing is not None and self._handing.look(duties, busy):
             self._beat_now()
         self._classes.follow(self.duties)
-        self._looking_up.look(self.duties, self._application)
         self._supervise()
 
     def _can_start(self, run: str, duty: Duty) -> bool:
