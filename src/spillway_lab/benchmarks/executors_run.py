@@ -33,6 +33,23 @@ _PATIENCE_S, _CALM_S = 300.0, 5.0  # for executors to come and go; from one look
 TUPLES_A_WAIT = 10_000  # a part of a task: Arrow's usual batch
 PEER_TASKS = 2 * WORKERS  # of a batch: Spark asks for more where tasks wait for executors
 _LOOK_S = 0.25
+_CONFIG: Mapping[str, Any] = {
+    **settings_to_scale(BEGIN, WORKERS),
+    "spark.executor.memory": "512m",
+    "spark.executor.cores": 1,
+    "spark.executor.extraJavaOptions": QUICK_START,
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": TUPLES_A_WAIT,
+}
+_PEERS: Mapping[str, Any] = {
+    DYNAMIC: "true",
+    "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+    "spark.dynamicAllocation.minExecutors": 1,
+    "spark.dynamicAllocation.initialExecutors": BEGIN,
+    "spark.dynamicAllocation.maxExecutors": WORKERS,
+}
 NOTHING: Mapping[str, Any] = {}
 
 
@@ -147,35 +164,12 @@ def _flow(
     rates = f"0:{RATE_PER_S},{first_s:.0f}:{3 * RATE_PER_S}"
     rates += f",{first_s + lengths.high_s:.0f}:{RATE_PER_S}"
     options = {"rate": rates, "start": begun_s}
-    config = {
-        **settings_to_scale(BEGIN, WORKERS),
-        "spark.executor.memory": "512m",
-        "spark.executor.cores": 1,
-        "spark.executor.extraJavaOptions": QUICK_START,
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": TUPLES_A_WAIT,
-    }
-    scale = None
+    config, scale = _CONFIG, None
     if policy == PEER:
         options["parallelism"] = PEER_TASKS
-        config |= {
-            DYNAMIC: "true",
-            "spark.dynamicAllocation.shuffleTracking.enabled": "true",
-            "spark.dynamicAllocation.minExecutors": 1,
-            "spark.dynamicAllocation.initialExecutors": BEGIN,
-            "spark.dynamicAllocation.maxExecutors": WORKERS,
-        }
+        config = {**_CONFIG, **_PEERS}
     elif policy is not None:
-        scale = {
-            "min": 1,
-            "max": WORKERS,
-            "policy": policy,
-            "period": "4s",
-            "grace": "20s",
-            **settings,
-        }
+        scale = {"max": WORKERS, "policy": policy, "period": "4s", "grace": "20s", **settings}
     return Flow.model_validate(
         {
             "streams": {"events": {"source": "synthetic", "options": options}},
