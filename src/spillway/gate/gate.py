@@ -61,7 +61,7 @@ class Gate:
         self._alone = False  # there is a driver, but it does not answer
         self._standing: Standing | None = None
         self._decision = _NO_PERIOD_YET
-        self.news = News()  # what the driver has not been told yet
+        self._news = News()
         self.led = Led()
 
     # -- what it is told
@@ -72,7 +72,7 @@ class Gate:
             options = self.options
             self._pace = Pace.at_start(options.first_batch, previous.prices, options.target)
             self._meter = Meter(self.query(previous), options.class_name)
-            self.news.completed_tuples = previous.totals.admitted
+            self._news.completed_tuples = previous.totals.admitted
 
     def query(self, previous: Offset) -> str:
         return self.options.query or self.options.joint or previous.gate
@@ -89,14 +89,14 @@ class Gate:
         self._pace = self._pace.after(own, self._target)
         delays = tuple(part.delays(ended_s) for part in parts if part.arrived is not None)
         done = Ended(record=record, delays=delays)
-        self.news.completed_tuples += sum(d.tuples for d in done.delays)
+        self._news.completed_tuples += sum(d.tuples for d in done.delays)
         if record.scanned_tuples == 0:
             return
         if duration_s is not None:
             self._model.learn(record)
             self._restraint.ended(record)
         self._meter.ended(done)
-        self.news.of_batch(done)
+        self._news.of_batch(done)
 
     def obey(self, order: Order | None) -> None:
         """What the driver said last; None: it does not answer, or there is none."""
@@ -117,6 +117,10 @@ class Gate:
     def prices(self) -> Prices | None:
         """What this run has learned so far."""
         return self._model.prices()
+
+    @property
+    def has_news(self) -> bool:
+        return bool(self._news)
 
     def report(
         self,
@@ -139,15 +143,19 @@ class Gate:
             offered_tuples=admitted + shed + everything.tuples,
             admitted_tuples=admitted,
             shed_tuples=shed,
-            completed_tuples=self.news.completed_tuples,
+            completed_tuples=self._news.completed_tuples,
             backlog=everything.backlog(now_s, self._order.target),
-            ended=tuple(self.news.ended),
-            decided=tuple(self.news.decided),
+            ended=tuple(self._news.ended),
+            decided=tuple(self._news.decided),
             prices=self.prices,
             wait_s=wait_s,
             overloaded=self._restraint.must_go,
             gives_way=self._restraint.gives_way,
         )
+
+    def reported(self) -> None:
+        """The driver has the last report."""
+        self._news.told()
 
     def plan(
         self, previous: Offset, waiting: Waiting, now_s: float, company: Company = ALONE
@@ -220,7 +228,7 @@ class Gate:
 
     def record(self, measurement: Measurement, decision: Decision) -> None:
         done = self._restraint.overruled(decision, self._order)
-        self.news.of_decision(Decided(measurement=measurement, decision=done))
+        self._news.of_decision(Decided(measurement=measurement, decision=done))
 
     # -- deciding
 

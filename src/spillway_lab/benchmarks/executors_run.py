@@ -33,23 +33,6 @@ _PATIENCE_S, _CALM_S = 300.0, 5.0  # for executors to come and go; from one look
 TUPLES_A_WAIT = 10_000  # a part of a task: Arrow's usual batch
 PEER_TASKS = 2 * WORKERS  # of a batch: Spark asks for more where tasks wait for executors
 _LOOK_S = 0.25
-_CONFIG: Mapping[str, Any] = {
-    **settings_to_scale(BEGIN, WORKERS),
-    "spark.executor.memory": "512m",
-    "spark.executor.cores": 1,
-    "spark.executor.extraJavaOptions": QUICK_START,
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.ui.enabled": "false",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": TUPLES_A_WAIT,
-}
-_PEERS: Mapping[str, Any] = {
-    DYNAMIC: "true",
-    "spark.dynamicAllocation.shuffleTracking.enabled": "true",
-    "spark.dynamicAllocation.minExecutors": 1,
-    "spark.dynamicAllocation.initialExecutors": BEGIN,
-    "spark.dynamicAllocation.maxExecutors": WORKERS,
-}
 NOTHING: Mapping[str, Any] = {}
 
 
@@ -164,12 +147,35 @@ def _flow(
     rates = f"0:{RATE_PER_S},{first_s:.0f}:{3 * RATE_PER_S}"
     rates += f",{first_s + lengths.high_s:.0f}:{RATE_PER_S}"
     options = {"rate": rates, "start": begun_s}
-    config, scale = _CONFIG, None
+    config = {
+        **settings_to_scale(BEGIN, WORKERS),
+        "spark.executor.memory": "512m",
+        "spark.executor.cores": 1,
+        "spark.executor.extraJavaOptions": QUICK_START,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": TUPLES_A_WAIT,
+    }
+    scale = None
     if policy == PEER:
         options["parallelism"] = PEER_TASKS
-        config = {**_CONFIG, **_PEERS}
+        config |= {
+            DYNAMIC: "true",
+            "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+            "spark.dynamicAllocation.minExecutors": 1,
+            "spark.dynamicAllocation.initialExecutors": BEGIN,
+            "spark.dynamicAllocation.maxExecutors": WORKERS,
+        }
     elif policy is not None:
-        scale = {"max": WORKERS, "policy": policy, "period": "4s", "grace": "20s", **settings}
+        scale = {
+            "min": 1,
+            "max": WORKERS,
+            "policy": policy,
+            "period": "4s",
+            "grace": "20s",
+            **settings,
+        }
     return Flow.model_validate(
         {
             "streams": {"events": {"source": "synthetic", "options": options}},

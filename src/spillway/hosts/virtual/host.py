@@ -140,7 +140,7 @@ class VirtualHost:
         report = lane.gate.report(lane.at, waiting.arrivals, self.now_s)
         self.control.heard(report, self.now_s)
         self.decided += report.decided
-        lane.gate.news.told()
+        lane.gate.reported()
         if waiting.tuples == 0:
             self._await_arrival(lane)
         else:
