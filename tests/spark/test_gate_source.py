@@ -27,7 +27,7 @@ def test_the_format_is_known_without_registration(spark: SparkSession, place: Pl
 def test_under_overload_the_sink_holds_what_the_ledger_says(
     spark: SparkSession, place: Place
 ) -> None:
-    options = {"rate": "400000", "partitions": "2", "weight": "true", **THIRD}
+    options = {"rate": "400000", "partitions": "2", "weight": "true", "arrival": "true", **THIRD}
     frame = gate(spark, place, **options)
     query = to_files(frame, place)
     wait_until(lambda: batches_done(query) >= 12 and _arrived_s(place) >= 6.0)

@@ -119,7 +119,7 @@ def test_a_batch_that_is_run_again_is_not_sent_again(
     kafka_broker.create_topic(topic)
     flow = flow_to(brokers, topic, tuples)
     for _ in range(2):
-        frame = Application(flow, spark, Folder(root=tmp_path)).result("first")
+        frame = Application(flow, spark, Folder(root=tmp_path)).answers.frame("first")
         writer = frame.writeStream.outputMode("append").trigger(availableNow=True)
         aimed = catalog.aimed(writer, "first", flow.queries["first"].sink)
         query = aimed.option("checkpointLocation", str(tmp_path / "checkpoint")).start()

@@ -20,7 +20,6 @@ from spillway.gate.options import GateOptions
 from spillway.gate.pacing import Cut, Pace, cut, dry
 from spillway.gate.planning import Settings, Waiting, next_offset
 from spillway.gate.restraint import Restraint
-from spillway.gate.rules import seen_tuples
 from spillway.load import laws
 from spillway.load.batch_model import BatchModel
 from spillway.loop import tick
@@ -162,12 +161,10 @@ class Gate:
     ) -> Offset:
         """The next batch. Something waits, here or at another gate of the query."""
         everything = company.beside(waiting.arrivals)
-        self._stand(previous, everything, now_s, company)
-        assert self._meter is not None
-        assert self._standing is not None
+        meter, standing = self._stand(previous, everything, now_s, company)
         if self._rested:
             self._rested = False  # the period begins with what has just come
-            self._meter.begin(replace(self._standing, backlog=Backlog()))
+            meter.begin(replace(standing, backlog=Backlog()))
         tick(self, {self.options.class_name: self._decides()}, self)
         decision = self._restraint.overruled(self._decision, self._order)
         ahead, entry = Ahead.of(self._order, self.options), self._entry if self._by_period else None
@@ -186,10 +183,8 @@ class Gate:
         self._restraint.quiet(now_s)
         if not self._by_period or self._rested:
             return
-        self._stand(previous, company.beside(Arrivals.pool([])), now_s, company)
-        assert self._meter is not None
-        assert self._standing is not None
-        if self._meter.is_due(self._standing, self.options.period_s):
+        meter, standing = self._stand(previous, company.beside(Arrivals.pool([])), now_s, company)
+        if meter.is_due(standing, self.options.period_s):
             self._rested = True
             tick(self, {self.options.class_name: self._restraint.decider(self._law)}, self)
             self._restraint.rest()
@@ -248,7 +243,8 @@ class Gate:
 
     def _stand(
         self, previous: Offset, everything: Arrivals, now_s: float, company: Company
-    ) -> None:
+    ) -> tuple[Meter, Standing]:
+        assert self._meter is not None
         totals, target = previous.totals, self._target
         self._standing = Standing(
             now_s=now_s,
@@ -259,6 +255,7 @@ class Gate:
             waiting_share=self._entry.of(everything) if self._by_period else 1.0,
             turn=self._order.turn,
         )
+        return self._meter, self._standing
 
     def _decides(self) -> LoadManager:
         """What gathered until something has to go is no law's doing."""
@@ -300,7 +297,4 @@ class Gate:
 
     def part(self, batch: Offset) -> Part:
         """What a batch of this gate holds, as the load manager counts it."""
-        kept, split = batch.kept_tuples(), self.options.split
-        if split is not None:
-            kept = split.whole_tuples(kept, seen_tuples(batch.stretches, batch.rule))
-        return Part.of(batch, cost_tuples=kept)
+        return Part.of(batch, self.options.split)
