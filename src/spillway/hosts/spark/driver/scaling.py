@@ -57,6 +57,7 @@ class Scaling:
             scale.max,
             patience_s=parse_duration_s(scale.patience),
             retry_s=parse_duration_s(scale.retry),
+            warm_s=parse_duration_s(scale.grace),
         )
         self._there: tuple[Executor, ...] = ()
         self._stopping = threading.Event()
@@ -94,6 +95,7 @@ class Scaling:
             mean_delay_s=late_s / kept if kept else 0.0,
             task_s=self._executors.task_s,
             cores=sum(one.cores for one in there),
+            cold=self.fleet.is_cold(there, self._clock.now_s()),
         )
         with self._lock:
             self._usage.heard(ran)
@@ -120,12 +122,12 @@ class Scaling:
             self._ask(seen.request)
         if not self._there:
             return
-        staying = self.fleet.staying(self._there)
+        warm = self.fleet.warm(self._there, now_s)
         with self._lock:
             uses = self._usage.uses(self._terms(), now_s)
-        if not uses or not staying:
+        if not uses or not warm:
             return
-        view = view_of(staying, self.fleet.coming(len(staying)), uses, now_s)
+        view = view_of(warm, self.fleet.coming(len(warm)), uses, now_s)
         actions = self._scaler.tick(view, self.fleet.most)
         request = self.fleet.decide((one for one in actions if not isinstance(one, Shed)), now_s)
         if request is not None:
