@@ -290,6 +290,7 @@ class Order:
     parallelism: int | None = None  # tasks of a batch on the cores that there are now
     law: LawChoice | None = None  # None: the one that the gate began with
     min_keep: float = 0.0  # of what a batch consumes; what the gate's own options say still holds
+    most_keep: float = 1.0  # of what comes, for the sake of nodes behind this one
     plan_until_s: float | None = None  # the host's monotonic clock; None: for ever
     held: bool = False  # nothing is planned, also while the driver does not answer
     owned: Owned | None = None  # None: as the last offset says

@@ -38,7 +38,7 @@ def streamed(spark: SparkSession, flow: Flow, query: str, root: Path) -> DataFra
     spark.conf.set(NO_DATA_BATCHES, "true")
     try:
         running = (
-            application.result(query)
+            application.answers.frame(query)
             .writeStream.format("memory")
             .queryName(f"streamed_{query}")
             .outputMode(flow.queries[query].mode)

@@ -206,6 +206,7 @@ def test_a_part_of_the_time_touches_the_windows_of_that_part(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)  # it gives way to everything else that the machine does
 def test_the_command_computes_and_writes_in_a_session_of_its_own(tmp_path: Path) -> None:
     flow = flow_of("totals")
     shed(flow, "totals", tmp_path)

@@ -59,7 +59,7 @@ def run_to_the_end(
         }
     )
     flow = bounded(flow, {"ticks": TUPLES}, columns="id position, key key(5), event_time time")
-    frame = Application(flow, spark, Folder(root=root)).result("q")
+    frame = Application(flow, spark, Folder(root=root)).answers.frame("q")
     writer = frame.writeStream.outputMode(mode).trigger(availableNow=True)
     aimed = sinks.aimed(writer, "q", flow.queries["q"].sink)
     query = aimed.option("checkpointLocation", str(root / "checkpoint")).start()

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from spillway.check.network import arcs_of, drawn
 from spillway.classes.capacity import original_shares
 from spillway.estimates.flow import check_answers
 from spillway.flow.derived import expanded
@@ -49,10 +50,19 @@ class FlowPlan:
         ]
 
     def as_json(self) -> dict[str, Any]:
-        return {
+        tables = {
             title: [dict(zip(columns, row, strict=True)) for row in rows]
             for title, columns, rows in self.tables()
         }
+        links = [
+            {"from": link.writer, "to": reader, "stream": link.stream, "place": link.place}
+            for link, reader in arcs_of(self.flow)
+        ]
+        return {**tables, "links": links} if links else tables
+
+    def network(self) -> list[str]:
+        """Lines to look at; none where no query reads another one's results."""
+        return drawn(self.flow)
 
 
 def _fused(name: str, query: Query) -> str:

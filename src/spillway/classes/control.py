@@ -5,7 +5,7 @@ between the classes, and tells every query what it can use of the machine.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spillway.classes.accounts import Accounts, Period
 from spillway.classes.balance import Balance, ClassLoad, QueryLoad, balance, turns
@@ -58,6 +58,7 @@ class ClassControl:
         self._interval_s = dict.fromkeys(classes, 0.0)
         self._turn: dict[str, float] = {}  # by query
         self._output_rate: dict[str, float] = {}  # of its last batch
+        self._most_keep: Mapping[str, float] = {}  # by query
         self._started_s: dict[str, float] = {}
         self._used: dict[str, float] = {}  # of what its target leaves, by the last delay measured
         self._shed: dict[str, int] = {}
@@ -88,6 +89,10 @@ class ClassControl:
         """The machine has become larger or smaller."""
         self.turns.slots, self._machine = slots, machine
         self.turns.withhold(self.turns.withheld)
+
+    def keep_at_most(self, most_keep: Mapping[str, float]) -> None:
+        """For the sake of others behind this machine; a query that is not named keeps all."""
+        self._most_keep = dict(most_keep)
 
     # -- what queries say, and what they are told
 
@@ -122,6 +127,7 @@ class ClassControl:
             spared=self._spared[report.class_name] and terms.adapts,
             law=terms.law,
             min_keep=terms.min_keep,
+            most_keep=self._most_keep.get(report.query, 1.0),
         )
 
     def leave(self, query: str) -> None:
@@ -133,6 +139,13 @@ class ClassControl:
 
     def loads(self, name: str, now_s: float) -> Mapping[str, QueryLoad]:
         return self.accounts.loads(name, now_s, self._is_busy)
+
+    def _own_loads(self, name: str, now_s: float) -> Mapping[str, QueryLoad]:
+        """Without what is dropped for others: that asks for nothing here."""
+        return {
+            query: replace(load, rate_per_s=load.rate_per_s * self._most_keep.get(query, 1.0))
+            for query, load in self.loads(name, now_s).items()
+        }
 
     def _is_busy(self, query: str) -> bool:
         """It runs, or waits for its turn: that it says nothing meanwhile does not mean silence."""
@@ -194,7 +207,7 @@ class ClassControl:
         self, shed: Mapping[str, int], machine: float, now_s: float
     ) -> Mapping[str, Balance]:
         originals = self._originals()
-        queries = {name: self.loads(name, now_s) for name in self.classes}
+        queries = {name: self._own_loads(name, now_s) for name in self.classes}
         loads = [
             ClassLoad(
                 name=name,

@@ -41,4 +41,12 @@ def check(
         return
     for title, columns, rows in plan.tables():
         print_table(Table(title=title, columns=columns, rows=rows))
+    show_network(plan.network())
     console.print(f"{flow_file} is right", highlight=False)
+
+
+def show_network(lines: list[str]) -> None:
+    if lines:
+        console.print("network", style="bold")
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)

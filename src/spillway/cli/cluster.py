@@ -77,6 +77,7 @@ def run(
 def check(file: File, as_json: AsJson = False) -> None:
     """Check a cluster file and its control log; nothing is started."""
     from spillway.check.plan import plan_of
+    from spillway.cli.check import show_network
 
     place = _place(file)
     plan = plan_of(place.flow)
@@ -86,6 +87,7 @@ def check(file: File, as_json: AsJson = False) -> None:
     if as_json:
         print_json({**plan.as_json(), "cluster": place.cluster.model_dump(), "moves": moves})
         return
+    show_network(plan.network())
     wanted = place.cluster
     console.print(
         f"{file} is right: {len(plan.queries)} queries on {wanted.fewest} to {wanted.most} nodes of"
@@ -122,11 +124,11 @@ def status(
 
 @cluster.command("set")
 def set_setting(
-    change: Annotated[str, typer.Argument(help="CLASS.SETTING=VALUE, for example gold.delay=1s")],
+    change: Annotated[str, typer.Argument(help="CLASS.SETTING=VALUE, such as gold.delay=1s")],
     file: Of,
     as_json: AsJson = False,
 ) -> None:
-    """Change priority, delay or lend of a class on all nodes."""
+    """Change priority, delay or lend of a class on all nodes; tables=none turns tables off."""
     key, equals, value = change.partition("=")
     if not equals or not value:
         raise SpillwayError(f"'{change}' is no change: write CLASS.SETTING=VALUE")
@@ -199,11 +201,12 @@ def audit(file: File, as_json: AsJson = False) -> None:
 def add_query(
     file: Annotated[Path, typer.Argument(help="YAML: queries: {NAME: {...}}")],
     of: Of,
+    on: Annotated[str, typer.Option(help="a node; wherever there is room by default")] = "",
     as_json: AsJson = False,
 ) -> None:
     """Add queries to a running cluster."""
     for name, body in _queries_in(file).items():
-        _ask(of, as_json, kind="add", name=name, query=body)
+        _ask(of, as_json, kind="add", name=name, value=on, query=body)
 
 
 @query.command("stop")

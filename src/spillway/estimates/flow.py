@@ -7,6 +7,7 @@ from spillway.estimates.budget import Budget, needed_keep_fraction, parse_error
 from spillway.estimates.estimates import counts_distinct, estimated
 from spillway.estimates.whole_windows import reaches_over, with_whole_windows
 from spillway.flow.flow import Flow, Query, Stream
+from spillway.flow.links import links_of
 from spillway.flow.sql import read_by, streams_of
 from spillway.gate.shedders import catalog
 from spillway.gate.shedders.shedder import Shedder, WholeWindows
@@ -60,6 +61,13 @@ def _require_own_weights(name: str, query: Query, flow: Flow) -> None:
                 f"queries.{name}.estimate cannot be sound over the derived stream '{stream_name}':"
                 " its rows do not carry their weights; write its SQL into the query"
             )
+        for link in links_of(flow):
+            if link.stream == stream_name:
+                raise SpillwayError(
+                    f"queries.{name}.estimate cannot be sound over '{stream_name}', which query"
+                    f" '{link.writer}' writes: what was shed before that query is in no weight of"
+                    " its results; estimate in that query"
+                )
 
 
 def answer_sql(name: str, query: Query, flow: Flow) -> str:

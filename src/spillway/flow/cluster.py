@@ -6,6 +6,8 @@ from pydantic import Field, model_validator
 
 from spillway.flow.values import Duration, Part, Scalar
 
+TABLES = ("scenarios", "paper", "none")
+
 
 class Cluster(Part):
     """Many nodes for one flow, as in docs/cluster.md."""
@@ -40,6 +42,10 @@ class Cluster(Part):
     lower: float = Field(0.5, gt=0.0, description="load below which it may be released")
     patience: int = Field(3, ge=1, description="periods of overload before anything moves")
     idle: int = Field(10, ge=1, description="periods below `lower` before a node is released")
+    tables: Literal["scenarios", "paper", "none"] = Field(
+        "scenarios",
+        description="where a flow spans nodes: by which tables nodes shed for those behind them",
+    )
     cooldown: Duration = Field("2m", description="a query that moved, a node that started stays")
 
     @model_validator(mode="after")

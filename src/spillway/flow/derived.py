@@ -43,7 +43,7 @@ def expanded(flow: Flow, folder: Path) -> Flow:
         if name in flow.queries:
             raise SpillwayError(f"'{name}' names a query and a derived stream: rename one of them")
         writers[name] = Query(
-            sql=text_of(_with_arrival(selects[name])),
+            sql=text_of(with_arrival(selects[name])),
             class_name=_class_of(name, flow, reads, readers),
             sink=Sink(type="parquet", path=str(folder / name)),
         )
@@ -118,7 +118,8 @@ def _class_of(
     return min(classes, key=lambda c: (-flow.classes[c].priority, c))
 
 
-def _with_arrival(select: exp.Select) -> exp.Select:
+def with_arrival(select: exp.Select) -> exp.Select:
+    """Its rows keep the time of their first arrival."""
     has_it = any(e.is_star or e.alias_or_name == ARRIVAL for e in select.expressions)
     return select if has_it else select.select(ARRIVAL)
 

@@ -46,7 +46,7 @@ class Scale(Part):
     upper: float = Field(0.95, gt=0.0, le=1.0, description="load above which there are too few")
     period: Duration = Field("5s", description="from one look at the load to the next")
     consecutive: int = Field(3, ge=1, le=1000, description="looks that must agree")
-    grace: Duration = Field("30s", description="after a change nothing is decided for so long")
+    grace: Duration = Field("30s", description="so long nothing is decided after a change")
     patience: Duration = Field("2m", description="how long a request may stay unfulfilled")
     retry: Duration = Field("10m", description="before more is asked for than the cluster had")
     shed_price: float = Field(

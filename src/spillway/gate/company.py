@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from spillway.gate.arrivals import Arrivals
 from spillway.gate.delays import delays_of
 from spillway.gate.offsets import Arrived, Offset
+from spillway.gate.rules import seen_tuples
 from spillway.gate.sampling import PPM
+from spillway.gate.split import Split
 from spillway.model import BatchRecord, Delays
 from spillway.ports import ArrivalCurve, Span
 
@@ -23,9 +25,13 @@ class Part:
     whole: bool = True  # nothing was to be left out: what a log has lost is nobody's decision
 
     @classmethod
-    def of(cls, batch: Offset, *, cost_tuples: int) -> "Part":
+    def of(cls, batch: Offset, split: Split | None) -> "Part":
+        """As the load manager counts it: a tuple that goes to some readers only costs a part."""
+        kept = batch.kept_tuples()
+        if split is not None:
+            kept = split.whole_tuples(kept, seen_tuples(batch.stretches, batch.rule))
         return cls(
-            kept_tuples=cost_tuples,
+            kept_tuples=kept,
             scanned_tuples=batch.scanned_tuples,
             delivered_tuples=batch.kept_tuples(),
             planned_us=batch.planned_us,

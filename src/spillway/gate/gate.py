@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from spillway.gate.ahead import Ahead, alone
 from spillway.gate.arrivals import Arrivals
 from spillway.gate.company import ALONE, Company, Led, Part, record_of
 from spillway.gate.cutting import Terms
@@ -19,7 +20,6 @@ from spillway.gate.options import GateOptions
 from spillway.gate.pacing import Cut, Pace, cut, dry
 from spillway.gate.planning import Settings, Waiting, next_offset
 from spillway.gate.restraint import Restraint
-from spillway.gate.rules import seen_tuples
 from spillway.load import laws
 from spillway.load.batch_model import BatchModel
 from spillway.loop import tick
@@ -100,7 +100,7 @@ class Gate:
     def obey(self, order: Order | None) -> None:
         """What the driver said last; None: it does not answer, or there is none."""
         self._alone = order is None and self.options.channel is not None
-        before, self._order = self._order, order or replace(self._order, may_start=True)
+        before, self._order = self._order, order or alone(self._order)
         if self._order.law != before.law:
             self._law = laws.chosen(self._order.law) or self._first_law
             self._decision, self._entry = _NO_PERIOD_YET, EntryShare()
@@ -161,18 +161,18 @@ class Gate:
     ) -> Offset:
         """The next batch. Something waits, here or at another gate of the query."""
         everything = company.beside(waiting.arrivals)
-        self._stand(previous, everything, now_s, company)
-        assert self._meter is not None
-        assert self._standing is not None
+        meter, standing = self._stand(previous, everything, now_s, company)
         if self._rested:
             self._rested = False  # the period begins with what has just come
-            self._meter.begin(replace(self._standing, backlog=Backlog()))
+            meter.begin(replace(standing, backlog=Backlog()))
         tick(self, {self.options.class_name: self._decides()}, self)
         decision = self._restraint.overruled(self._decision, self._order)
+        ahead, entry = Ahead.of(self._order, self.options), self._entry if self._by_period else None
+        decision = ahead.bounded(decision, everything, entry)
         terms = self._terms(now_s, decision, waiting.arrivals)
         if self._alone:
             decision = replace(decision, reason=f"no control loop: {decision.reason}")
-        given = terms.cut(decision, everything, waiting.arrivals)
+        given = ahead.within(terms.cut(decision, everything, waiting.arrivals))
         self._left_behind, tuples = given.bounded, waiting.arrivals.tuples
         self.led = Led(share=given.share, reach=given.cut.reach_tuples / tuples if tuples else 1.0)
         return self._offset(previous, waiting, given.cut, self._settings, now_s)
@@ -183,10 +183,8 @@ class Gate:
         self._restraint.quiet(now_s)
         if not self._by_period or self._rested:
             return
-        self._stand(previous, company.beside(Arrivals.pool([])), now_s, company)
-        assert self._meter is not None
-        assert self._standing is not None
-        if self._meter.is_due(self._standing, self.options.period_s):
+        meter, standing = self._stand(previous, company.beside(Arrivals.pool([])), now_s, company)
+        if meter.is_due(standing, self.options.period_s):
             self._rested = True
             tick(self, {self.options.class_name: self._restraint.decider(self._law)}, self)
             self._restraint.rest()
@@ -245,7 +243,8 @@ class Gate:
 
     def _stand(
         self, previous: Offset, everything: Arrivals, now_s: float, company: Company
-    ) -> None:
+    ) -> tuple[Meter, Standing]:
+        assert self._meter is not None
         totals, target = previous.totals, self._target
         self._standing = Standing(
             now_s=now_s,
@@ -256,6 +255,7 @@ class Gate:
             waiting_share=self._entry.of(everything) if self._by_period else 1.0,
             turn=self._order.turn,
         )
+        return self._meter, self._standing
 
     def _decides(self) -> LoadManager:
         """What gathered until something has to go is no law's doing."""
@@ -297,7 +297,4 @@ class Gate:
 
     def part(self, batch: Offset) -> Part:
         """What a batch of this gate holds, as the load manager counts it."""
-        kept, split = batch.kept_tuples(), self.options.split
-        if split is not None:
-            kept = split.whole_tuples(kept, seen_tuples(batch.stretches, batch.rule))
-        return Part.of(batch, cost_tuples=kept)
+        return Part.of(batch, self.options.split)

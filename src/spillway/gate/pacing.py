@@ -114,6 +114,13 @@ class Cut:
     fraction: float
     reason: str
 
+    def keeping_at_most(self, share: float) -> "Cut":
+        """Of all that it consumes, whatever is skipped."""
+        left = self.reach_tuples - self.skip_tuples
+        if self.fraction * left <= share * self.reach_tuples:
+            return self
+        return replace(self, fraction=share * self.reach_tuples / left)
+
 
 def cut(kept: float, least: float, pending_tuples: int, pace: Pace, reason: str) -> Cut:
     """About `kept` of the waiting tuples, within the bounds of the pace.

@@ -2,10 +2,8 @@
 
 import math
 
+from spillway.load.matrices import Matrix, Vector, inverse, not_negative
 from spillway.model import BatchRecord, Prices
-
-Vector = tuple[float, float, float]
-Matrix = tuple[Vector, Vector, Vector]
 
 _ZERO: Vector = (0.0, 0.0, 0.0)
 _FORGETTING = 0.95  # a memory of about twenty batches: follows the JVM's warm-up
@@ -197,7 +195,7 @@ class BatchModel:
             self._products[1] * u * k + prior[1] * unit * anchor[1],
             self._products[2] * v * k + prior[2] * unit * anchor[2],
         )
-        o, kn, snm = _not_negative(self._covariance, information, wanted)
+        o, kn, snm = not_negative(self._covariance, information, wanted)
         # The cost of a tuple is never nothing: a thousandth of a typical batch at least.
         self._theta = (o, max(1e-3 * duration_s, kn) * u, snm * v)
         if self._sizes_vary():
@@ -220,7 +218,7 @@ class BatchModel:
             (ab, bb * u * u * k + prior[1] * unit, bc),
             (ac, bc, cc * v * v * k + prior[2] * unit),
         )
-        covariance = _inverse(information)
+        covariance = inverse(information)
         if covariance is None:
             return None
         self._scale, self._covariance = (1.0, u, v), covariance
@@ -285,44 +283,3 @@ class BatchModel:
             self._products = (_CHANGE_KEEPS * p, _CHANGE_KEEPS * q, _CHANGE_KEEPS * r)
             return 1.0
         return limit_s / abs(surprise_s)
-
-
-def _times(a: Matrix, x: Vector) -> Vector:
-    p, q, r = x
-    return (
-        a[0][0] * p + a[0][1] * q + a[0][2] * r,
-        a[1][0] * p + a[1][1] * q + a[1][2] * r,
-        a[2][0] * p + a[2][1] * q + a[2][2] * r,
-    )
-
-
-def _inverse(a: Matrix) -> Matrix | None:
-    """Of a symmetric positive definite matrix, by its adjugate; None when rounding leaves none."""
-    (p, q, r), (_, s, t), (_, _, u) = a
-    pp, pq, pr = s * u - t * t, r * t - q * u, q * t - r * s
-    qq, qr, rr = p * u - r * r, q * r - p * t, p * s - q * q
-    determinant = p * pp + q * pq + r * pr
-    if not determinant > 1e-12 * p * s * u:
-        return None
-    d = 1.0 / determinant
-    return (pp * d, pq * d, pr * d), (pq * d, qq * d, qr * d), (pr * d, qr * d, rr * d)
-
-
-def _not_negative(inverse: Matrix, a: Matrix, b: Vector) -> Vector:
-    """a x = b with no x below zero: one that would be is held at zero, the others solved again."""
-    found = _times(inverse, b)
-    lowest = min(found)
-    if lowest >= 0.0:
-        return found
-    held = found.index(lowest)
-    i, j = (k for k in range(3) if k != held)
-    determinant = a[i][i] * a[j][j] - a[i][j] * a[i][j]
-    x = (a[j][j] * b[i] - a[i][j] * b[j]) / determinant
-    y = (a[i][i] * b[j] - a[i][j] * b[i]) / determinant
-    if x < 0.0:
-        x, y = 0.0, b[j] / a[j][j]
-    elif y < 0.0:
-        x, y = b[i] / a[i][i], 0.0
-    solved = [0.0, 0.0, 0.0]
-    solved[i], solved[j] = x, y
-    return solved[0], solved[1], solved[2]

@@ -34,6 +34,7 @@ MODULES: Mapping[str, str] = {
     "jdbc": "spillway.sinks.postgres",
     "python": "spillway.sinks.python",
 }
+RESULTS = "spillway_results"  # the name under which Spark counts rows on their way to the sink
 Aim = Callable[[Any], Any]  # gives a stream writer its sink
 Part = Callable[["DataFrame", int], "DataFrame"]
 Repair = Callable[[Any, str | None, Sequence[datetime]], None]  # rows, the windows they replace
@@ -59,8 +60,13 @@ def start(
     part: Part | None = None,
 ) -> StreamingQuery:
     """Start the query; its batches run until it is stopped. With a fence only the last node that
-    was given the query writes, as far as the sink can tell. `part`: what of a batch is written,
-    by sinks that get batches."""
+    was given the query writes, as far as the sink can tell; and rows are counted on their way,
+    because other nodes need to know how much it sends on. `part`: what of a batch is written, by
+    sinks that get batches."""
+    if fence is not None:
+        from pyspark.sql import functions as F  # noqa: N812
+
+        frame = frame.observe(RESULTS, F.count(F.lit(1)).alias(RESULTS))
     writer = frame.writeStream.queryName(name).outputMode(query.mode)
     if getattr(_module(query.sink.type), "RECOVERS", True):
         writer = writer.option("checkpointLocation", checkpoint)

@@ -136,6 +136,25 @@ def _watched(
         time.sleep(_LOOK_S)
 
 
+_CONFIG: Mapping[str, Any] = {
+    **settings_to_scale(BEGIN, WORKERS),
+    "spark.executor.memory": "512m",
+    "spark.executor.cores": 1,
+    "spark.executor.extraJavaOptions": QUICK_START,
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": TUPLES_A_WAIT,
+}
+_DYNAMIC: Mapping[str, Any] = {
+    DYNAMIC: "true",
+    "spark.dynamicAllocation.shuffleTracking.enabled": "true",
+    "spark.dynamicAllocation.minExecutors": 1,
+    "spark.dynamicAllocation.initialExecutors": BEGIN,
+    "spark.dynamicAllocation.maxExecutors": WORKERS,
+}
+
+
 def _flow(
     policy: str | None,
     address: str,
@@ -147,35 +166,13 @@ def _flow(
     rates = f"0:{RATE_PER_S},{first_s:.0f}:{3 * RATE_PER_S}"
     rates += f",{first_s + lengths.high_s:.0f}:{RATE_PER_S}"
     options = {"rate": rates, "start": begun_s}
-    config = {
-        **settings_to_scale(BEGIN, WORKERS),
-        "spark.executor.memory": "512m",
-        "spark.executor.cores": 1,
-        "spark.executor.extraJavaOptions": QUICK_START,
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.ui.enabled": "false",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": TUPLES_A_WAIT,
-    }
-    scale = None
+    config, scale = dict(_CONFIG), None
     if policy == PEER:
         options["parallelism"] = PEER_TASKS
-        config |= {
-            DYNAMIC: "true",
-            "spark.dynamicAllocation.shuffleTracking.enabled": "true",
-            "spark.dynamicAllocation.minExecutors": 1,
-            "spark.dynamicAllocation.initialExecutors": BEGIN,
-            "spark.dynamicAllocation.maxExecutors": WORKERS,
-        }
+        config |= _DYNAMIC
     elif policy is not None:
-        scale = {
-            "min": 1,
-            "max": WORKERS,
-            "policy": policy,
-            "period": "4s",
-            "grace": "20s",
-            **settings,
-        }
+        own = {"min": 1, "max": WORKERS, "policy": policy, "period": "4s", "grace": "20s"}
+        scale = {**own, **settings}
     return Flow.model_validate(
         {
             "streams": {"events": {"source": "synthetic", "options": options}},

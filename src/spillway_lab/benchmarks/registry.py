@@ -60,6 +60,7 @@ BENCHMARKS = ByName[Benchmark](
         "gate_overhead",
         "isolation",
         "laws",
+        "links",
         "soak",
         "spark_step",
         "templates",

@@ -17,7 +17,9 @@ from spillway_lab.experiments.report import PlantName, Report, Setup
 def command(
     name: Annotated[str | None, typer.Argument(help="an experiment; see --list")] = None,
     list_names: Annotated[bool, typer.Option("--list", help="name all experiments")] = False,
-    on: Annotated[str, typer.Option("--on", help="plant: sim, spark or cluster")] = "sim",
+    on: Annotated[
+        str | None, typer.Option("--on", help="plant: sim, spark or cluster; its first by default")
+    ] = None,
     seed: Seed = 1,
     out: Annotated[Path | None, typer.Option(help="folder for the pictures and the JSON")] = None,
     as_json: AsJson = False,
@@ -50,7 +52,9 @@ def _list(as_json: bool) -> None:
     print_table(Table(title="", columns=("name", "what it shows", "source", "plants"), rows=rows))
 
 
-def _plant(on: str, allowed: tuple[PlantName, ...], name: str) -> PlantName:
+def _plant(on: str | None, allowed: tuple[PlantName, ...], name: str) -> PlantName:
+    if on is None:
+        return allowed[0]
     for plant in allowed:
         if plant == on:
             return plant

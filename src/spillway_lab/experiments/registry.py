@@ -33,6 +33,7 @@ EXPERIMENTS = ByName[Experiment](
         "fit.example",
         "fit.spread",
         "fit.topologies",
+        "fit.live",
         "fugu.configurability",
         "fugu.workloads",
         "fugu.learning",

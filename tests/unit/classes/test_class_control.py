@@ -487,3 +487,23 @@ def test_on_one_of_several_machines_classes_own_what_the_cluster_says() -> None:
     assert control.turns.quotas["bronze"] == pytest.approx(0.01, rel=0.02)  # nobody stands still
     control.own({})
     assert control.turns.quotas == pytest.approx({"gold": 0.75, "bronze": 0.25})
+
+
+# -- shedding for the sake of others
+
+
+def test_what_is_dropped_for_others_is_told_to_its_gate_and_asks_for_nothing_here() -> None:
+    rig = Rig(terms={"bronze": TERMS["bronze"]})
+    two = {"bronze1": 2_000, "bronze2": 2_000}
+    rig.settled(two)
+    alike = rig.order("bronze1").turn
+    assert rig.order("bronze1").most_keep == 1.0
+    rig.control.keep_at_most({"bronze1": 0.1})
+    rig.settled(two)
+    assert rig.order("bronze1").most_keep == 0.1
+    assert rig.order("bronze2").most_keep == 1.0
+    assert rig.order("bronze2").turn >= alike
+    offered = rig.control.loads("bronze", rig.now_s)["bronze1"].rate_per_s
+    assert offered == pytest.approx(2_000, rel=0.01)  # what others are told of
+    rig.control.keep_at_most({})
+    assert rig.order("bronze1").most_keep == 1.0

@@ -1,7 +1,7 @@
 """Executors as hosts: what queries want of them, and how a total follows the load."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -21,7 +21,7 @@ TERMS = {"q": Terms(class_name="gold", priority=1, target=TARGET)}
 COST_S = 60e-6
 FIXED_S = 0.4
 PERIOD_S = 4.0
-STARTS_S = 20.0
+STARTS_S, COLD_S = 20.0, 15.0
 SETTINGS = ScalingSettings(lower=0.5, target=0.85, upper=0.95, grace_s=20.0, max_hosts=8)
 
 
@@ -40,6 +40,8 @@ class Machine:
     planned_s: float = 0.0
     shed: float = 0.0
     cost_s: float = COST_S
+    came_s: float = -100.0
+    cold: float = 1.0  # what tuples cost beside executors that have just come, over the usual
 
     def executors(self) -> tuple[Executor, ...]:
         return tuple(Executor(name=name, cores=1) for name in self.names)
@@ -61,6 +63,8 @@ class Machine:
 
     def batch(self, rate_per_s: float) -> RanBatch:
         """The next one: what has arrived since the last one was planned."""
+        if any(at_s <= self.now_s for at_s, _ in self.coming):
+            self.came_s = self.now_s
         self.names += [name for at_s, name in self.coming if at_s <= self.now_s]
         self.coming = [(at_s, name) for at_s, name in self.coming if at_s > self.now_s]
         begun_s, since_s = self.now_s, max(0.1, self.now_s - self.planned_s)
@@ -69,7 +73,7 @@ class Machine:
         offered = rate_per_s * since_s
         kept = min(offered, most)
         self.shed += offered - kept
-        work_s = kept * self.cost_s
+        work_s = kept * self.cost_s * (self.cold if self.now_s < self.came_s + COLD_S else 1.0)
         self.now_s += FIXED_S + work_s / cores
         self.task_s += work_s
         self.planned_s = begun_s
@@ -98,7 +102,9 @@ class Run:
 
     def until(self, end_s: float, rate_per_s: float) -> None:
         while self.machine.now_s < end_s:
-            self.usage.heard(self.machine.batch(rate_per_s))
+            batch = self.machine.batch(rate_per_s)
+            cold = self.fleet.is_cold(self.machine.executors(), self.machine.now_s)
+            self.usage.heard(replace(batch, cold=cold))
             if self.machine.now_s >= self.look_s:
                 self.look_s = self.machine.now_s + PERIOD_S
                 self._look(self.machine.now_s)
@@ -110,9 +116,9 @@ class Run:
             self.missing.append(now_s)
         if seen.request is not None:
             self.machine.resize(seen.request.total, seen.request.leaving)
-        staying = self.fleet.staying(there)
+        warm = self.fleet.warm(there, now_s)
         uses = self.usage.uses(TERMS, now_s)
-        view = view_of(staying, self.fleet.coming(len(staying)), uses, now_s)
+        view = view_of(warm, self.fleet.coming(len(warm)), uses, now_s)
         request = self.fleet.decide(self.scaler.tick(view, self.fleet.most), now_s)
         if request is not None:
             self.requests.append((now_s, request))
@@ -126,7 +132,7 @@ def run_of(policy: str = "true-rate", prices: Prices | None = None, gives: int =
     machine = Machine(gives=gives)
     bridge = None if prices is None else Bridge(prices)
     scaler = Scaler(POLICIES[policy](SETTINGS, TARGET.delay_s), SETTINGS, bridge=bridge)
-    fleet = Fleet(1, 8, patience_s=60.0, retry_s=300.0)
+    fleet = Fleet(1, 8, patience_s=60.0, retry_s=300.0, warm_s=SETTINGS.grace_s)
     fleet.begin(machine.executors())
     return Run(machine=machine, scaler=scaler, fleet=fleet)
 
@@ -145,6 +151,14 @@ def test_true_rate_follows_a_step_up_and_a_step_down_in_one_decision_each() -> N
     assert [request.total for request in down] == [2]
     assert len(down[0].leaving) == 3
     assert not run.decided(0.0, 60.0)
+
+
+def test_what_tuples_cost_beside_cold_executors_starts_no_others() -> None:
+    run = run_of()
+    run.machine.cold = 2.0
+    run.until(60.0, 20_000.0)
+    run.until(200.0, 60_000.0)
+    assert [request.total for _, request in run.requests] == [5]
 
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))

@@ -169,3 +169,13 @@ def test_the_newest_that_meet_the_target_meet_it_just(statistic: str) -> None:
 
 def test_a_hopeless_target_keeps_none() -> None:
     assert newest_within_target(even(10, 0, 1), 1, Prices(fixed_s=9, kept_s=1), TARGET) == 0
+
+
+def test_a_cut_keeps_at_most_a_share_of_all_that_it_consumes() -> None:
+    whole = Cut(reach_tuples=1000, skip_tuples=0, fraction=1.0, reason="")
+    assert whole.keeping_at_most(0.3).fraction == pytest.approx(0.3)
+    newest = Cut(reach_tuples=1000, skip_tuples=600, fraction=1.0, reason="")
+    assert newest.keeping_at_most(0.3).fraction == pytest.approx(0.75)
+    assert newest.keeping_at_most(0.4) is newest
+    unread = Cut(reach_tuples=1000, skip_tuples=1000, fraction=1.0, reason="")
+    assert unread.keeping_at_most(0.3) is unread

@@ -17,13 +17,17 @@ from spillway.cluster.fit.table import Floats
 EPS = 1e-9
 MOST_KNOWN = 512  # bases
 MOST_STEPS = 100
+SHARPNESS = 100.0  # a row's distance counts so much less than a rate that is missed
 
 
 class Mixture:
     """`yields`: what comes of each row (quantities x rows); a mixture yields the mean by shares."""
 
-    def __init__(self, rates: Floats, scores: Floats, yields: Floats) -> None:
-        """`rates`: inputs x rows."""
+    def __init__(
+        self, rates: Floats, scores: Floats, yields: Floats, counts: Floats | None = None
+    ) -> None:
+        """`rates`: inputs x rows. `counts`: what a row takes of the one that all shares add up to,
+        one each if not given."""
         inputs, self._rows = rates.shape
         size = inputs + 1
         # Rates in units of their largest, so that one tolerance serves all.
@@ -31,7 +35,7 @@ class Mixture:
         self._right = np.ones(size)
         self._columns = np.zeros((size, self._rows + size))  # rows, then slack
         self._columns[:inputs, : self._rows] = rates * self._scale[:inputs, None]
-        self._columns[inputs, : self._rows] = 1.0
+        self._columns[inputs, : self._rows] = 1.0 if counts is None else counts
         self._columns[:, self._rows :] = np.eye(size)
         self._worth = np.zeros(self._rows + size)
         self._worth[: self._rows] = scores / max(float(scores.max()), EPS)
@@ -42,6 +46,26 @@ class Mixture:
         self._inverses: list[Floats] = []
         self._yielded: list[Floats] = []
         self._keep(self._first_basis())
+
+    @classmethod
+    def following(cls, offered: Floats, yields: Floats) -> "Mixture":
+        """The mixture of those rows whose loads mix to what comes: the nearest ones around it.
+
+        `offered`: inputs x rows, what came in each. Of all mixtures that come as near as can be
+        (both sides of a rate count) the squares of the loads choose the one between neighbours,
+        because a parabola lies below its chords.
+        """
+        inputs, rows = offered.shape
+        units = np.maximum(offered.max(axis=1), EPS)
+        loads = offered / units[:, None]
+        nearness = loads.sum(axis=0) - (loads**2).sum(axis=0) / SHARPNESS + 10.0 * inputs
+        given_up = -np.diag(units)  # a rate that the rows exceed
+        return cls(
+            np.concatenate((offered, given_up), axis=1),
+            np.concatenate((nearness, -np.ones(inputs))),
+            np.concatenate((yields, np.zeros((len(yields), inputs))), axis=1),
+            np.concatenate((np.ones(rows), np.zeros(inputs))),
+        )
 
     def of(self, rates: Sequence[float]) -> list[float]:
         """What the best mixture for these rates yields."""

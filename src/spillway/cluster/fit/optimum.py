@@ -17,7 +17,7 @@ class Optimum:
 def optimum(topology: Topology, rates: Rates) -> Optimum:
     """The best that any set of drops can deliver."""
     programme = Programme(topology)
-    flows = programme.solve(rates).flows
+    flows = programme.solve(rates)
     delivered: dict[str, float] = {}
     for flow, (_, path) in enumerate(programme.paths, len(programme.admits)):
         if isinstance(path.to, Output):

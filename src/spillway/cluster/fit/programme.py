@@ -6,8 +6,6 @@ i, a_j <= selectivity x f_b for the path that feeds input j, a_i <= rate for inp
 and sum(cost x a) + sum(cost x f) <= capacity at every node. It covers any acyclic topology.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
@@ -16,12 +14,6 @@ from spillway.cluster.fit.decide import Rates
 from spillway.cluster.fit.table import Floats
 from spillway.cluster.fit.topology import Output, Topology
 from spillway.errors import SpillwayError
-
-
-@dataclass(frozen=True, kw_only=True)
-class Solution:
-    flows: Floats  # per variable
-    prices: Floats  # per node: score that one more unit of its time would bring
 
 
 class Programme:
@@ -47,7 +39,6 @@ class Programme:
             else:
                 fed = self.admits[path.to.node, path.to.input]
                 self._at_most([(fed, 1.0), (flow, -float(path.selectivity))], 0.0)
-        self._first_capacity = len(self._right)
         for node in topology.nodes:
             self._at_most(busy[node.name], float(node.capacity))
         rows, columns, factors = zip(*self._entries, strict=True)
@@ -59,7 +50,7 @@ class Programme:
         self._entries += [(row, column, factor) for column, factor in terms]
         self._right.append(right)
 
-    def solve(self, rates: Rates) -> Solution:
+    def solve(self, rates: Rates) -> Floats:
         """The best value of every variable for these rates from outside."""
         self.topology.check_rates(rates)
         upper = np.full(self.value.size, np.inf)
@@ -75,5 +66,4 @@ class Programme:
         )
         if answer.status != 0:
             raise SpillwayError(f"the linear programme has no answer: {answer.message}")
-        prices = -answer.ineqlin.marginals[self._first_capacity :] * scale
-        return Solution(flows=np.asarray(answer.x, dtype=np.float64), prices=prices)
+        return np.asarray(answer.x, dtype=np.float64)

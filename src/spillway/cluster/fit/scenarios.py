@@ -5,6 +5,9 @@ and sends in it, and the score that comes of that at the outputs behind the node
 node's table. A node takes the best mixture of its rows (`mixture`). A mixture asks no more than
 the rows do, so no node is overloaded by it; on a tree a child gets just what the mixture of its own
 rows takes. Nothing travels but the rows, and the node decides alone, as with the paper's tables.
+
+Where nodes share one behind them, the best for each is too much for that one. There a node does
+what the programme does at the loads around what comes: all of them then follow the same answers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,11 +40,14 @@ class ScenarioTable:
     scores: Floats  # per row, at the outputs behind the node
     sources: tuple[int, ...]  # path -> column of its input
     limits: Floats  # half spaces x inputs: all of limits @ r <= 1 when no node has to shed
+    offered: Floats | None = None  # inputs x rows: what comes; where others share nodes behind
 
     @cached_property
     def mixture(self) -> Mixture:
         """Of what is admitted, what enters the paths, and the score."""
         yields = np.concatenate((self.rates, self.flows, self.scores[None]))
+        if self.offered is not None:
+            return Mixture.following(self.offered, yields)
         return Mixture(self.rates, self.scores, yields)
 
     def look_up(self, rates: Sequence[float]) -> LocalPlan:
@@ -98,12 +104,11 @@ def growing_tables(
     programme = Programme(topology)
     limits = _limits(topology, expected)
     flows: list[Floats] = []
-    prices: list[Floats] = []
+    loads: list[Mapping[Port, float]] = []
     for rates in scenarios(expected, count, rng):
-        solution = programme.solve(rates)
-        flows.append(_tightened(programme, solution.flows))
-        prices.append(solution.prices)
-        yield _tables(programme, np.array(flows).T, np.mean(prices, axis=0), limits)
+        flows.append(_tightened(programme, programme.solve(rates)))
+        loads.append(rates)
+        yield _tables(programme, np.array(flows).T, loads, limits)
 
 
 def _tightened(programme: Programme, flows: Floats) -> Floats:
@@ -130,33 +135,28 @@ def _path_columns(programme: Programme) -> dict[str, list[int]]:
 
 
 def _tables(
-    programme: Programme, flows: Floats, prices: Floats, limits: Mapping[str, Floats]
+    programme: Programme,
+    flows: Floats,
+    loads: Sequence[Mapping[Port, float]],
+    limits: Mapping[str, Floats],
 ) -> dict[str, ScenarioTable]:
-    """`flows`: variables x rows. A tuple's score is counted behind every input that it passes.
-
-    A node with several parents charges each for its time: what one of them gets beyond what the
-    programme gave it in a row is missing at another.
-    """
-    columns, shared = _path_columns(programme), _shared(programme.topology)
-    charge = {
-        node.name: price if node.name in shared else 0.0
-        for node, price in zip(programme.topology.nodes, prices.tolist(), strict=True)
-    }
+    """`flows`: variables x rows. A tuple's score is counted behind every input that it passes."""
+    columns, contested = _path_columns(programme), _contested(programme.topology)
+    offered = _offered(programme, flows, loads)
     behind: dict[Port, Floats] = {}
     tables: dict[str, ScenarioTable] = {}
     for node in reversed(programme.topology.order):
         own = np.zeros(flows.shape[1])
         for entry in node.inputs:
-            admitted = flows[programme.admits[node.name, entry.name]]
-            behind[node.name, entry.name] = -charge[node.name] * float(entry.cost) * admitted
+            behind[node.name, entry.name] = np.zeros(flows.shape[1])
         for path, column in zip(node.paths, columns[node.name], strict=True):
             if isinstance(path.to, Output):
                 worth = programme.value[column] * flows[column]
             else:
                 worth = behind[path.to.node, path.to.input]
             own = own + worth
-            paid = charge[node.name] * float(path.cost) * flows[column]
-            behind[node.name, path.source] = behind[node.name, path.source] + worth - paid
+            behind[node.name, path.source] = behind[node.name, path.source] + worth
+        came = np.array([offered[node.name, name] for name in node.position])
         tables[node.name] = ScenarioTable(
             node=node.name,
             inputs=tuple(node.position),
@@ -165,16 +165,28 @@ def _tables(
             scores=own,
             sources=tuple(node.position[path.source] for path in node.paths),
             limits=limits[node.name],
+            offered=came if node.name in contested else None,
         )
     return tables
 
 
-def _shared(topology: Topology) -> set[str]:
-    """Nodes with several parents, and all behind them."""
+def _offered(
+    programme: Programme, flows: Floats, loads: Sequence[Mapping[Port, float]]
+) -> dict[Port, Floats]:
+    """What comes to every input in each scenario."""
+    outside = programme.topology.external
+    found = {port: np.array([rates[port] for rates in loads]) for port in outside}
+    for column, (_, path) in enumerate(programme.paths, len(programme.admits)):
+        if isinstance(path.to, Arc):
+            found[path.to.node, path.to.input] = flows[column] * float(path.selectivity)
+    return found
+
+
+def _contested(topology: Topology) -> set[str]:
+    """Nodes with others beside them in front of a node behind."""
     found: set[str] = set()
-    for node in topology.order:
-        parents = topology.parents[node.name]
-        if len(parents) > 1 or found.intersection(parents):
+    for node in reversed(topology.order):
+        if any(len(topology.parents[c]) > 1 or c in found for c in node.children):
             found.add(node.name)
     return found
 

@@ -29,12 +29,15 @@ class Fleet:
     """Keeps the total. A request that is not fulfilled within `patience_s` is withdrawn, and no
     more than what is there is asked for until `retry_s` have passed or more came by itself."""
 
-    def __init__(self, least: int, most: int, *, patience_s: float, retry_s: float) -> None:
-        self._least, self._most = least, most
+    def __init__(
+        self, least: int, most: int, *, patience_s: float, retry_s: float, warm_s: float = 0.0
+    ) -> None:
+        self._least, self._most, self._warm_s = least, most, warm_s
         self._patience_s, self._retry_s = patience_s, retry_s
         self.wanted = least
         self._there: frozenset[str] = frozenset()
         self._leaving: set[str] = set()
+        self._came_s: dict[str, float] = {}  # those that were there from the beginning: not in it
         self._short_since_s: float | None = None
         self._ceiling: int | None = None  # what the cluster gave when it could give no more
         self._ceiling_until_s = 0.0
@@ -54,12 +57,28 @@ class Fleet:
         """Without those that are on their way out."""
         return tuple(one for one in executors if one.name not in self._leaving)
 
+    def warm(self, executors: Iterable[Executor], now_s: float) -> tuple[Executor, ...]:
+        """Of those that stay, the ones that have been there for a while; all, if none has."""
+        staying = self.staying(executors)
+        return tuple(one for one in staying if self._is_warm(one, now_s)) or staying
+
+    def is_cold(self, executors: Iterable[Executor], now_s: float) -> bool:
+        """Whether some have just come: tuples look dear beside them."""
+        return not all(self._is_warm(one, now_s) for one in executors)
+
+    def _is_warm(self, one: Executor, now_s: float) -> bool:
+        came_s = self._came_s.get(one.name)
+        if came_s is None:  # there from the beginning, or not yet noticed
+            return one.name in self._there
+        return now_s >= came_s + self._warm_s
+
     def coming(self, there: int) -> int:
         return max(0, self.wanted - there)
 
     def observe(self, executors: Collection[Executor], now_s: float) -> Seen:
         names = frozenset(one.name for one in executors)
         lost = self._there - names - self._leaving
+        self._came_s |= dict.fromkeys(names - self._there, now_s)
         self._there, self._leaving = names, self._leaving & names
         there = len(names - self._leaving)
         if self._ceiling is not None and (now_s >= self._ceiling_until_s or there > self._ceiling):

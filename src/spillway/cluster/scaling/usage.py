@@ -29,6 +29,7 @@ class RanBatch:
     mean_delay_s: float
     task_s: float  # of all queries' tasks since the start, when it had ended
     cores: int  # that there were then
+    cold: bool = False  # some of them had just come: its costs are not those of the query
 
     @property
     def busy_s(self) -> float:
@@ -103,12 +104,16 @@ class Usage:
         known = self._known.setdefault(batch.query, _Known(batch))
         if before is None:
             return  # what its tasks took is not known
-        self._pass(before, batch)
+        counts = not batch.cold or self._task_s == 0.0  # something is better than nothing
+        if counts:
+            self._pass(before, batch)
         since_s = batch.planned_s - known.last.planned_s
         if since_s > 0.0:
             more = batch.waiting_tuples - known.last.waiting_tuples
             known.rate_per_s = max(0.0, batch.offered_tuples + more) / since_s
         known.last = batch
+        if not counts:
+            return
         known.busy_s += batch.busy_s
         known.kept += batch.kept_tuples
         known.batches += 1.0

@@ -30,6 +30,7 @@ from spillway.hosts.cluster.placing import Placing
 from spillway.hosts.cluster.records import Record
 from spillway.hosts.cluster.requests import answered
 from spillway.hosts.cluster.roster import Roster
+from spillway.hosts.cluster.tabling import Tabling
 from spillway.model import parse_duration_s
 
 _NOWHERE: Mapping[str, Any] = {
@@ -69,6 +70,7 @@ class Chief:
         self._asked_s: dict[str, float] = {}  # nodes that this leader waits for
         self._measured = Measured()
         self._handovers = Handovers(flow, parse_duration_s(self._cluster.handover))
+        self._tabling = Tabling(given.lease_s)
         self._served: set[str] = set()  # lives that got as far as to take queries
         self._failed_starts, self._next_start_s = 0, float("-inf")
         self.advises = False
@@ -113,6 +115,8 @@ class Chief:
         self._move_on(draft, now, now_s)
         if due:
             self._decide(draft, now, now_s)
+        if said := self._tabling.step(draft, now.reports, now_s, due=due):
+            self._note("tables", said=said)
         return self._orders(draft)
 
     def _orders(self, draft: Draft, ended: bool = False) -> Orders:

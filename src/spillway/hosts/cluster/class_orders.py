@@ -1,9 +1,10 @@
 """What the leader says of classes, carried out on a node: targets and priorities of all nodes,
-shares of this one."""
+shares of this one; and what its gates drop for nodes behind it."""
 
 from collections.abc import Mapping
 
 from spillway.hosts.cluster.duties import Duties
+from spillway.hosts.cluster.looking_up import LookingUp
 from spillway.hosts.spark.driver.application import Application
 from spillway.hosts.spark.driver.terms import CHANGEABLE
 
@@ -12,6 +13,7 @@ class ClassOrders:
     def __init__(self, application: Application) -> None:
         self._application = application
         self._quotas: Mapping[str, float] = {}
+        self._looking_up = LookingUp()
 
     def follow(self, duties: Duties) -> None:
         application = self._application
@@ -25,3 +27,4 @@ class ClassOrders:
             self._quotas = quotas
             application.dispatcher.change(lambda control: control.own(quotas))
             application.event("owns", shares=dict(quotas))
+        self._looking_up.look(duties, application)

@@ -178,6 +178,7 @@ def _given(place: Place, lease_s: float) -> FlowGiven:
         lease_s=lease_s,
         cores=cluster.cores,
         master=cluster.master,
+        tables=cluster.tables,
     )
 
 

@@ -17,6 +17,7 @@ from spillway.hosts.cluster.messages import (
     NodeOrder,
 )
 from spillway.hosts.cluster.records import Record
+from spillway.hosts.cluster.table_records import TABLE, TableGiven
 
 Body = TypeVar("Body")
 UNWRITTEN = 2**62  # the position of what nobody can have read yet
@@ -50,6 +51,10 @@ class Draft:
     @property
     def answers(self) -> dict[str, Answer]:
         return self._all(Answer, ANSWER)
+
+    @property
+    def tables(self) -> dict[str, TableGiven]:
+        return self._all(TableGiven, TABLE)
 
     def position(self, key: str) -> int:
         return UNWRITTEN if key in self._changed else self._log.by_key[key].position

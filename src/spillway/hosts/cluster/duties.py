@@ -22,6 +22,7 @@ from spillway.hosts.cluster.messages import (
     Successor,
     run_name,
 )
+from spillway.hosts.cluster.table_records import TABLE, TableGiven
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +46,9 @@ class Duties:
     flow: FlowGiven | None = None
     order: NodeOrder = field(default_factory=NodeOrder)
     queries: Mapping[str, Duty] = field(default_factory=dict)
+    table: TableGiven | None = None  # the same object as long as the record is
+    led_at: int = -1  # where the leader's last word stands
+    _table_at: int = -1
     _was_known: bool = False  # the leader knew one of this process's lives
 
     def read(self, log: Latest, life: str) -> None:
@@ -57,6 +61,8 @@ class Duties:
         led = log.by_key.get(LEADER)
         if led is not None and (led.record.body or {}).get("ended"):
             self.order = NodeOrder(state="stops", reason="the cluster has ended")
+        self.led_at = -1 if led is None else led.position
+        self._read_table(log)
         found = {}
         for name, placed in log.of(QUERY).items():
             given = from_json(Assignment, placed.record.body or {})
@@ -64,12 +70,25 @@ class Duties:
                 found[run_name(name, duty.generation)] = duty
         self.queries, self.applied = found, log.position
 
+    def _read_table(self, log: Latest) -> None:
+        placed = log.by_key.get(TABLE + self.node)
+        at = -1 if placed is None else placed.position
+        if at != self._table_at:
+            self._table_at = at
+            body = {} if placed is None else placed.record.body or {}
+            self.table = from_json(TableGiven, body) if body else None
+
     def is_superseded(self, lives: frozenset[str]) -> bool:
         """Another process goes by this name now, and the leader holds with that one."""
         if self.order.life in lives:
             self._was_known = True
             return False
         return self._was_known and self.order.life is not None
+
+
+def names_of(duties: Mapping[str, Duty]) -> dict[str, str]:
+    """Of queries, by run; a successor is nobody's query yet."""
+    return {run: duty.name for run, duty in duties.items() if duty.follows is None}
 
 
 def _duties(name: str, given: Assignment, me: tuple[str, str]) -> Iterator[Duty]:

@@ -1,13 +1,15 @@
 """What the bodies of a control log's records say.
 
-In the log of assignments, written by the leader alone: `leader`, `flow`, `query/NAME`, `node/NAME`
-and `answer/ID`. In the log of reports: `node/NAME`, by the node, and `request/ID`, by a user.
+In the log of assignments, written by the leader alone: `leader`, `flow`, `query/NAME`, `node/NAME`,
+`table/NODE` (`table_records`) and `answer/ID`. In the log of reports: `node/NAME`, by the node, and
+`request/ID`, by a user.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from spillway.cluster.fit.measured import QueryCost
 from spillway.cluster.views import HostView, QueryView
 
 LEADER, FLOW = "leader", "flow"
@@ -44,6 +46,7 @@ class FlowGiven:
     cores: int  # of a node
     master: str | None = None  # of the Spark application that a node is
     ends: bool = False  # all nodes are to stop; queries stay as they are for the next start
+    tables: str = "none"  # how nodes learn what those behind them can take
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,6 +134,7 @@ class NodeReport:
     before: tuple[str, ...] = ()  # earlier lives of the same process: nothing of them runs any more
     host: HostView | None = None
     queries: tuple[QueryView, ...] = ()
+    costs: tuple[QueryCost, ...] = ()  # of queries whose gates have learned them
     states: Mapping[str, str] = field(default_factory=dict)  # of queries, for people
     failed: Mapping[str, str] = field(default_factory=dict)  # queries that it gave up, and why
     reached: Mapping[str, Reached] = field(default_factory=dict)  # of queries that move
@@ -144,6 +148,6 @@ class Request:
 
     kind: Literal["add", "stop", "move", "change", "back", "drain", "set", "end"]
     name: str = ""  # of the query, the node or the setting
-    value: str = ""  # the node to move to, the setting's value
+    value: str = ""  # the node to move or add to, the setting's value
     stops_first: bool = False  # of a move
     query: Mapping[str, Any] | None = None

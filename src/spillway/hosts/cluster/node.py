@@ -23,7 +23,7 @@ from spillway.hosts.cluster.handing import Handing
 from spillway.hosts.cluster.leases import NodeLease
 from spillway.hosts.cluster.messages import NODE, NodeReport, NodeState
 from spillway.hosts.cluster.node_folder import Given, NodeFolder
-from spillway.hosts.cluster.node_view import as_queries, views
+from spillway.hosts.cluster.node_view import as_queries, costs, views
 from spillway.hosts.cluster.records import Record
 from spillway.hosts.spark.driver.application import Application
 from spillway.sinks.fence import Fence
@@ -153,6 +153,7 @@ class Node:
             running=dict(self._busy),
             host=host,
             queries=queries,
+            costs=() if application is None else costs(application, duties.queries, time.time()),
             states={} if application is None else {n: application.states.of(n) for n in self._busy},
             failed=dict(self._failed),
             reached={} if self._handing is None else dict(self._handing.reached),

@@ -10,7 +10,8 @@ cores, each takes longer, and what they want grows by that.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from spillway.classes.balance import QueryLoad, longest_interval_s
+from spillway.classes.balance import FIXED_AT_MOST, QueryLoad, longest_interval_s
+from spillway.cluster.fit.measured import QueryCost
 from spillway.cluster.views import (
     ClassView,
     HostState,
@@ -19,13 +20,14 @@ from spillway.cluster.views import (
     QueryView,
     Resources,
 )
-from spillway.hosts.cluster.duties import Duty
+from spillway.hosts.cluster.duties import Duty, names_of
 from spillway.hosts.cluster.messages import NodeState
 from spillway.hosts.spark.driver.application import Application
 from spillway.hosts.spark.driver.progress import DeliveredBatch
 from spillway.model import Target
 
 _RECENT_S = 10.0  # what delays and shed tuples are taken from
+_COUNTED_S = 300.0  # what selectivities are taken from
 _PLENTY_MB = 1e6  # memory and network are not what limits a node here
 _STATES: dict[NodeState, HostState] = {
     "starting": "starting",
@@ -58,7 +60,7 @@ def as_queries(
     host: HostView, views: tuple[QueryView, ...], duties: Mapping[str, Duty]
 ) -> tuple[HostView, tuple[QueryView, ...]]:
     """By the names of queries; a successor is nobody's query yet, only a load."""
-    names = {run: duty.name for run, duty in duties.items() if duty.follows is None}
+    names = names_of(duties)
     found = tuple(
         replace(view, name=names[view.name], operators=(names[view.name],))
         for view in views
@@ -71,6 +73,16 @@ def as_queries(
         for each in host.operators
     )
     return replace(host, operators=operators), found
+
+
+def costs(
+    application: Application, duties: Mapping[str, Duty], now_s: float
+) -> tuple[QueryCost, ...]:
+    """What other nodes' tables are made from, by the names of queries; nothing of a query whose
+    costs are not known yet."""
+    names = names_of(duties)
+    known = _Look(application, now_s).costs()
+    return tuple(replace(cost, query=names[cost.query]) for cost in known if cost.query in names)
 
 
 def load_cores(load: QueryLoad, target: Target) -> float:
@@ -86,6 +98,7 @@ class _Look:
     """At everything once, because other threads go on."""
 
     def __init__(self, application: Application, now_s: float) -> None:
+        self._now_s = now_s
         self._application, self.queries = application, dict(application.flow.queries)
         self._loads: dict[str, QueryLoad] = {}
         for class_name in application.classes:
@@ -121,6 +134,45 @@ class _Look:
             keep_fraction=kept / offered if offered else 1.0,
             delay_s=_mean_delay_s(self._recent[query]),
         )
+
+    def costs(self) -> Iterator[QueryCost]:
+        application = self._application
+        slots = application.dispatcher.control.turns.slots
+        share = slots / max(1, len(self.queries))  # of the slots, for each when all are used
+        for name, load in self._loads.items():
+            if name not in self.queries or (sent := self._selectivity(name)) is None:
+                continue
+            given = self.queries[name]
+            target = application.target(given.class_name)
+            full = replace(load, rate_per_s=min(1.0, share) / max(load.cost_s, 1e-9))
+            interval_s = max(longest_interval_s(full, target), load.fixed_s, 1e-9)
+            fixed = load.fixed_s * min(self._batches_per_s(name), 1.0 / interval_s)
+            yield QueryCost(
+                query=name,
+                cost_s=load.cost_s,
+                fixed_cores=min(fixed, FIXED_AT_MOST * min(1.0, share)),
+                selectivity=sent,
+                offered_per_s=load.rate_per_s,
+                priority=application.classes[given.class_name].priority,
+                modelled=len(application.streams_of(name)) == 1,
+            )
+
+    def _batches_per_s(self, query: str) -> float:
+        """No more often when the node is full: batches are longest then."""
+        since_s = self._now_s - _COUNTED_S / 5.0
+        recent = [b for b in self._application.delivered(query) if b.ended_s > since_s]
+        return len(recent) / (_COUNTED_S / 5.0)
+
+    def _selectivity(self, query: str) -> float | None:
+        """Results per kept tuple, lately; None: nothing has been counted yet."""
+        since_s = self._now_s - _COUNTED_S
+        batches = [
+            batch
+            for batch in self._application.delivered(query)
+            if batch.results is not None and batch.ended_s > since_s
+        ]
+        kept = sum(batch.kept_tuples for batch in batches)
+        return sum(batch.results or 0 for batch in batches) / kept if kept else None
 
     def of_class(self, name: str, slots: int) -> ClassView:
         application = self._application

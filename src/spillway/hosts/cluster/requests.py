@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from spillway.errors import SpillwayError, unknown_name
+from spillway.flow.cluster import TABLES
 from spillway.flow.flow import Flow, Query, ServiceClass
 from spillway.flow.sql import streams_of
 from spillway.hosts.cluster.assigning import Standing
@@ -54,8 +55,11 @@ def _add(request: Request, draft: Draft, now: Standing) -> str:
         if before.query == body:  # of a leader that died before it answered
             return f"query '{request.name}' is there"
         raise SpillwayError(f"query '{request.name}' is there already: give this one another name")
+    if request.value and not now.is_alive(request.value):
+        raise unknown_name("running node", request.value, filter(now.is_alive, now.reports))
     generation = 1 if before is None else max(before.generation, before.newest) + 1
-    given = Assignment(query=body, generation=generation, newest=generation, reason="added")
+    to = request.value or None
+    given = Assignment(query=body, generation=generation, newest=generation, to=to, reason="added")
     draft.put(QUERY + request.name, Assignment, given)
     return f"query '{request.name}' is added"
 
@@ -125,6 +129,8 @@ def _drain(request: Request, draft: Draft, now: Standing) -> str:
 
 
 def _set(request: Request, draft: Draft, now: Standing) -> str:
+    if request.name == "tables":
+        return _set_tables(request, draft)
     flow = _flow(draft)
     classes = {n: ServiceClass.model_validate(c) for n, c in flow["classes"].items()}
     name, changed = changed_class(request.name, request.value, classes)
@@ -133,6 +139,14 @@ def _set(request: Request, draft: Draft, now: Standing) -> str:
     assert draft.flow is not None
     draft.put(FLOW, FlowGiven, replace(draft.flow, flow=body))
     return f"{request.name} is {request.value} now"
+
+
+def _set_tables(request: Request, draft: Draft) -> str:
+    if request.value not in TABLES:
+        raise unknown_name("kind of tables", request.value, TABLES)
+    assert draft.flow is not None
+    draft.put(FLOW, FlowGiven, replace(draft.flow, tables=request.value))
+    return f"tables are {request.value} now"
 
 
 def _end(request: Request, draft: Draft, now: Standing) -> str:

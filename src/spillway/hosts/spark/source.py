@@ -97,7 +97,7 @@ class Gate(DataSourceStreamReader, SupportsTriggerAvailableNow):
         batch = replace(batch, pinned={**batch.pinned, "dead_letter": place})
         if batch.heartbeat and self._gate.heartbeat_rows:
             return [heartbeat_slice(batch)]
-        return slices(batch, self._planner.parallelism)
+        return slices(batch, self._planner.cores.tasks)
 
     def commit(self, end: dict[str, Any]) -> None:
         self._planner.completed(end)

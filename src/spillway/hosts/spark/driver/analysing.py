@@ -34,7 +34,7 @@ def analysed_in(spark: SparkSession, flow: Flow, folder: Path) -> list[str]:
     try:
         for name, query in application.flow.queries.items():
             try:
-                _require_streamable(spark, application.result(name), query.mode)
+                _require_streamable(spark, application.answers.frame(name), query.mode)
             except (PySparkException, SpillwayError) as error:
                 found.append(f"queries.{name}: {cause_of(str(error))}")
             except Exception as error:  # of somebody's own function, or as Java says it

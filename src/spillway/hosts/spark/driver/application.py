@@ -9,25 +9,23 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql import SparkSession
 
 from spillway.classes.control import ClassControl
 from spillway.classes.turns import batches_in_flight
 from spillway.clock import Clock, WallClock
-from spillway.cluster.scaling.usage import Terms
-from spillway.estimates.flow import answer_sql, check_answers
-from spillway.flow.derived import ARRIVAL, expanded
+from spillway.estimates.flow import check_answers
+from spillway.flow.derived import expanded
 from spillway.flow.flow import Flow, Query, ServiceClass
-from spillway.flow.frames import function_of
+from spillway.flow.links import all_linked, linked
 from spillway.flow.sql import read_by
+from spillway.hosts.spark.driver.answers import Answers
 from spillway.hosts.spark.driver.channel import ChannelServer
 from spillway.hosts.spark.driver.conditions import Conditions
 from spillway.hosts.spark.driver.control_loop import ControlLoop
 from spillway.hosts.spark.driver.dispatch import Dispatcher
-from spillway.hosts.spark.driver.executors import SparkExecutors, live_cores
-from spillway.hosts.spark.driver.gates import Gates, schema_text
-from spillway.hosts.spark.driver.own_windows import Windowed, own_results, told_apart
+from spillway.hosts.spark.driver.executors import live_cores
+from spillway.hosts.spark.driver.gates import Gates
 from spillway.hosts.spark.driver.progress import (
     BatchProgress,
     DeliveredBatch,
@@ -35,24 +33,19 @@ from spillway.hosts.spark.driver.progress import (
     delivered,
 )
 from spillway.hosts.spark.driver.queries import Queries
-from spillway.hosts.spark.driver.scaling import Scaling
+from spillway.hosts.spark.driver.scaling import Scaling, scaling_of
 from spillway.hosts.spark.driver.settings import POLICY, Changes, Settings
 from spillway.hosts.spark.driver.states import States
 from spillway.hosts.spark.driver.supervision import LossWatch
 from spillway.hosts.spark.files import Folder
-from spillway.hosts.spark.session.partitions import partitions_of_state
-from spillway.hosts.spark.worker.instances import fused_frame
 from spillway.journal.entries import Entry, Event
 from spillway.journal.files import FileJournal
 from spillway.model import Decided, Order, Report, Target
 from spillway.private import write_private
-from spillway.sinks import catalog as sinks
 from spillway.sinks.fence import Fence
-from spillway.templates.instance_store import InstanceStore
-from spillway.templates.instances import open_store, template_of
+from spillway.templates.instances import template_of
 
 STOP_WAIT_S = 10.0  # for batches in flight; a longer one is cut short, and run again
-Read = Callable[[str, str], DataFrame]  # of a query, a stream
 BATCHES_KEPT = 20_000  # for the screen and the summary: hours, at one batch a second
 
 
@@ -71,14 +64,14 @@ class Application:
         self, flow: Flow, spark: SparkSession, folder: Folder, clock: Clock | None = None
     ) -> None:
         check_answers(flow)
-        self.flow = flow = expanded(flow, folder.root / "streams")
+        self.flow = flow = all_linked(expanded(flow, folder.root / "streams"))
         self.folder = folder
         self.batches: deque[DeliveredBatch] = deque(maxlen=BATCHES_KEPT)
         self.progress: dict[str, BatchProgress] = {}
         self.journal = FileJournal(folder.journal)
         self.listeners: list[Listener] = []
         self.spark = spark
-        self._clock = clock or WallClock()
+        self.clock = clock or WallClock()
         self._streams = {n: read_by(n, q, flow) for n, q in flow.queries.items()}
         self.templates = {n: template_of(n, q) for n, q in flow.queries.items() if q.template}
         self._monitor: ProgressMonitor | None = None
@@ -87,8 +80,9 @@ class Application:
         self.moves = False  # its queries may move to other applications while they run
         self._make_control()
         self.states = States(self.dispatcher.last_report, self.progress, self._counted_s)
+        self.answers = Answers(self)
         self.queries = Queries(
-            flow.queries, self._start_query, self.states, self.event, self._clock
+            flow.queries, self.answers.start, self.states, self.event, self.clock
         )
         losses, waiting = LossWatch(self.gates.dead_letters()), self.states.waiting
         self._conditions = Conditions(
@@ -107,9 +101,9 @@ class Application:
             slots=batches_in_flight(cores, [c.priority for c in self.classes.values()]),
             machine=float(cores),
             cycle_periods=self.flow.control.cycle,
-            now_s=self._clock.now_s(),
+            now_s=self.clock.now_s(),
         )
-        self.dispatcher = Dispatcher(control, self._clock, self._record)
+        self.dispatcher = Dispatcher(control, self.clock, self._record)
         self._channel = ChannelServer(
             self.answer,
             self.dispatcher.leave,
@@ -128,7 +122,7 @@ class Application:
         self._tell(decided)
 
     def event(self, event: str, **values: object) -> None:
-        now_s = self._clock.now_s()
+        now_s = self.clock.now_s()
         self.journal.event(now_s, event, **values)
         self._tell(Event(time_s=now_s, kind=event, fields=values))
 
@@ -137,7 +131,7 @@ class Application:
             listener.entry(entry)
 
     def now_s(self) -> float:
-        return self._clock.now_s()
+        return self.clock.now_s()
 
     def target(self, class_name: str) -> Target:
         """In force now."""
@@ -158,7 +152,7 @@ class Application:
     def change_all(self, changes: Changes, by: str) -> None:
         """Raises SpillwayError, with nothing changed, where one of them cannot be."""
         with self._changing:
-            changed = self.settings.change(changes, by, self._clock.now_s())
+            changed = self.settings.change(changes, by, self.clock.now_s())
             for name in {one.key.partition(".")[0] for one in changed} & set(self.classes):
                 terms = self.settings.terms(name)
                 self.dispatcher.change(partial(ClassControl.change, name=name, terms=terms))
@@ -173,7 +167,10 @@ class Application:
         self._monitor = ProgressMonitor(self.spark, self._on_progress)
         write_private(self.folder.channel, str(self._channel.path))
         self._loop.start()
-        self._scale()
+        if self.flow.scale is not None:
+            self.scaling = scaling_of(self, self.flow.scale)
+            self.listeners.append(self.scaling)
+            self.scaling.start()
         for key, why in self.settings.ignored.items():
             self.event("ignored", key=key, why=why)
         self.event(
@@ -188,31 +185,6 @@ class Application:
         except Exception:
             self.stop()
             raise
-
-    def _scale(self) -> None:
-        """More or fewer executors from here on, where the flow says so."""
-        if self.flow.scale is None:
-            return
-        self.scaling = Scaling(
-            SparkExecutors(self.spark),
-            self.flow.scale,
-            self._terms,
-            self.event,
-            self._clock,
-            shortest_target_s=min(given.target.delay_s for given in self._terms().values()),
-        )
-        self.listeners.append(self.scaling)
-        self.scaling.start()
-
-    def _terms(self) -> Mapping[str, Terms]:
-        return {
-            name: Terms(
-                class_name=query.class_name,
-                priority=self.classes[query.class_name].priority,
-                target=self.target(query.class_name),
-            )
-            for name, query in self.flow.queries.items()
-        }
 
     def stop(self) -> None:
         """Let the batches in flight end, then stop: a killed batch would only be run again."""
@@ -232,7 +204,7 @@ class Application:
 
     def add(self, name: str, query: Query) -> None:
         """Start one more query while the others run."""
-        queries = {**self.flow.queries, name: query}
+        queries = {**self.flow.queries, name: linked(name, query, self.flow)}
         flow = self.flow.model_copy(update={"queries": queries})
         self._streams[name] = read_by(name, query, flow)
         self._use(flow)
@@ -279,45 +251,9 @@ class Application:
     def _counted_s(self, name: str) -> float | None:
         return max((batch.ended_s for batch in self.delivered(name)), default=None)
 
-    def result(self, name: str, read: Read | None = None) -> DataFrame:
-        """What a query computes from what `read` gives for its streams, by default its gates."""
-        query = self.flow.queries[name]
-        store = self._open_instances(name)
-        frames = {s: (read or self.gates.read)(name, s) for s in self._streams[name]}
-        for stream, rows in frames.items():
-            rows.createOrReplaceTempView(stream)
-        frame: DataFrame
-        if query.python is not None:
-            frame = function_of(name, query.python)(**frames)
-        elif store is None:
-            windows = self._windows(name)
-            frame = self.spark.sql(windows.sql if windows else answer_sql(name, query, self.flow))
-        else:
-            frame = fused_frame(self.spark, self.templates[name].template, store)
-        self.gates.schemas[name] = schema_text(frame, without=ARRIVAL)
-        return frame
-
     def streams_of(self, name: str) -> Sequence[str]:
         """What a query reads."""
         return self._streams[name]
-
-    def _start_query(self, name: str) -> StreamingQuery:
-        query, frame = self.flow.queries[name], self.result(name)
-        self.spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.class_name)
-        checkpoint = self.folder.checkpoint(name)
-        part = None if self._windows(name) is None else partial(own_results, checkpoint)
-        with partitions_of_state(self.spark, query.partitions):
-            return sinks.start(frame, name, query, str(checkpoint), self.fence_of(name), part)
-
-    def _windows(self, name: str) -> Windowed | None:
-        """None: its results are all its own, always."""
-        return told_apart(name, self.flow.queries[name], self.flow) if self.moves else None
-
-    def _open_instances(self, name: str) -> InstanceStore | None:
-        if name not in self.templates:
-            return None
-        given = self.templates[name]
-        return open_store(self.folder.instances(name), given.template, given.rows)
 
     def _on_progress(self, progress: BatchProgress) -> None:
         if progress.query not in self.flow.queries:

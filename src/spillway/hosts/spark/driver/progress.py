@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 from spillway.gate.delays import delays_of, excess, quantile_s
 from spillway.gate.offsets import Offset, decode, is_sentinel
 from spillway.model import Delays
+from spillway.sinks.catalog import RESULTS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,6 +39,7 @@ class BatchProgress:
     state_bytes: int = 0  # of the query's state in memory
     newest_us: int | None = None  # event time in this batch; None: no tuple, or no event time
     watermark_us: int | None = None  # that this batch ran under
+    results: int | None = None  # rows that went to the sink, where they are counted
 
     @property
     def ended_s(self) -> float:
@@ -109,6 +111,7 @@ def parse_progress(text: str) -> BatchProgress:
         state_bytes=sum(o.get("memoryUsedBytes", 0) for o in value.get("stateOperators", ())),
         newest_us=_event_us(value, "max"),
         watermark_us=_event_us(value, "watermark"),
+        results=value.get("observedMetrics", {}).get(RESULTS, {}).get(RESULTS),
     )
 
 
@@ -132,6 +135,7 @@ class DeliveredBatch:
     kept_tuples: int
     planned_s: float = 0.0  # epoch; the trigger may have waited for tuples or a turn before that
     reason: str = ""  # of what was kept, as the gate gave it
+    results: int | None = None  # of the whole batch, where they are counted
     mean_delay_s: float
     quantile_delays_s: npt.NDArray[np.float64]  # at DELAY_SHARES: the oldest tuple first
 
@@ -192,6 +196,7 @@ def _batch(offset: Offset, progress: BatchProgress) -> DeliveredBatch:
         kept_tuples=kept,
         planned_s=offset.planned_us / 1e6,
         reason=offset.rule.reason,
+        results=progress.results,
         mean_delay_s=delays.mean_s,
         quantile_delays_s=np.array(delays.quantiles_s),
     )

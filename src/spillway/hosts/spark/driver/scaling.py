@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from spillway.clock import Clock
 from spillway.cluster.actions import Shed
@@ -13,9 +13,13 @@ from spillway.cluster.scaling.fleet import Fleet, Request
 from spillway.cluster.scaling.scaler import Scaler
 from spillway.cluster.scaling.usage import QueryUse, RanBatch, Terms, Usage
 from spillway.flow.scale import Scale
+from spillway.hosts.spark.driver.executors import SparkExecutors
 from spillway.hosts.spark.driver.progress import BatchProgress, DeliveredBatch, unread_tuples
 from spillway.journal.entries import Entry
 from spillway.model import parse_duration_s
+
+if TYPE_CHECKING:
+    from spillway.hosts.spark.driver.application import Application
 
 
 class Executors(Resizer, Protocol):
@@ -53,6 +57,7 @@ class Scaling:
             scale.max,
             patience_s=parse_duration_s(scale.patience),
             retry_s=parse_duration_s(scale.retry),
+            warm_s=parse_duration_s(scale.grace),
         )
         self._there: tuple[Executor, ...] = ()
         self._stopping = threading.Event()
@@ -90,6 +95,7 @@ class Scaling:
             mean_delay_s=late_s / kept if kept else 0.0,
             task_s=self._executors.task_s,
             cores=sum(one.cores for one in there),
+            cold=self.fleet.is_cold(there, self._clock.now_s()),
         )
         with self._lock:
             self._usage.heard(ran)
@@ -116,12 +122,12 @@ class Scaling:
             self._ask(seen.request)
         if not self._there:
             return
-        staying = self.fleet.staying(self._there)
+        warm = self.fleet.warm(self._there, now_s)
         with self._lock:
             uses = self._usage.uses(self._terms(), now_s)
-        if not uses or not staying:
+        if not uses or not warm:
             return
-        view = view_of(staying, self.fleet.coming(len(staying)), uses, now_s)
+        view = view_of(warm, self.fleet.coming(len(warm)), uses, now_s)
         actions = self._scaler.tick(view, self.fleet.most)
         request = self.fleet.decide((one for one in actions if not isinstance(one, Shed)), now_s)
         if request is not None:
@@ -145,3 +151,26 @@ def _figures(uses: Sequence[QueryUse]) -> dict[str, dict[str, float]]:
         "core_us_per_tuple": {use.name: round(1e6 * use.core_s_per_tuple, 1) for use in uses},
         "usable": {use.name: round(use.usable, 2) for use in uses},
     }
+
+
+def scaling_of(application: "Application", scale: Scale) -> Scaling:
+    """Of a flow's queries, by what is said of their classes at the moment."""
+
+    def terms() -> Mapping[str, Terms]:
+        return {
+            name: Terms(
+                class_name=query.class_name,
+                priority=application.classes[query.class_name].priority,
+                target=application.target(query.class_name),
+            )
+            for name, query in application.flow.queries.items()
+        }
+
+    return Scaling(
+        SparkExecutors(application.spark),
+        scale,
+        terms,
+        application.event,
+        application.clock,
+        shortest_target_s=min(given.target.delay_s for given in terms().values()),
+    )

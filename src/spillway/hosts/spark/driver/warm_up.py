@@ -96,7 +96,7 @@ class _WarmUp:
 
     def _started(self, name: str) -> StreamingQuery:
         given, spark = self._application.flow.queries[name], self._application.spark
-        frame = self._application.result(name, self._read)
+        frame = self._application.answers.frame(name, self._read)
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", given.class_name)
         writer = frame.writeStream.outputMode(given.mode).format("noop")
         return writer.option("checkpointLocation", str(self._folder / name)).start()

@@ -65,7 +65,7 @@ class Planner:
         self._joint = around.joint
         if self._joint is None and gate.joint is not None:
             self._joint = Joint(gate.joint, self._options)
-        self._cores = Cores(self._options, gate.parallelism, self._gate.resized)
+        self.cores = Cores(self._options, gate.parallelism, self._gate.resized)
         self._triggers = TriggerWatch()
         self._archive = archive_of(gate.ledger, gate.checkpoint)
         self._instances = InstanceStore(Path(gate.instances)) if gate.instances else None
@@ -78,11 +78,6 @@ class Planner:
         self._begun_at: tuple[Span, ...] | None = None  # where the log ended then
         self._busy_s = self._elapsed()  # when the last batch was planned
         self._silence = Silence(gate.target.delay_s, self._busy_s)
-
-    @property
-    def parallelism(self) -> int:
-        """Tasks of a batch."""
-        return self._cores.tasks
 
     def freeze(self) -> None:
         """From now on serve what is there at the first plan, all of it, and then nothing."""
@@ -201,7 +196,7 @@ class Planner:
         planned, starts = self._lead(previous)
         if self._joint is not None:
             until_s = None if self._lease is None else self._lease.until_s
-            self._joint.leads(Lead.of(self._gate, starts, self.parallelism, until_s))
+            self._joint.leads(Lead.of(self._gate, starts, self.cores.tasks, until_s))
             if starts and (planned is None or planned.heartbeat):
                 self._running = replace(self._runs(None), shown=True)
         return planned
@@ -241,7 +236,7 @@ class Planner:
     ) -> bool:
         """Whether it is the query's turn; it is, where no driver answers."""
         if (ask := self._ask or self._attached.ask()) is None:
-            self._cores.look()
+            self.cores.look()
             return True
         report = self._gate.report(
             previous, waiting.arrivals, self._clock.now_s(), wait_s=wait_s, company=company
@@ -249,7 +244,7 @@ class Planner:
         order = ask(report)
         if order is not None:
             self._gate.reported()
-            self._cores.told(order.parallelism)
+            self.cores.told(order.parallelism)
         self._gate.obey(order)
         return order is None or order.may_start
 
@@ -282,7 +277,7 @@ class Planner:
             return self._beat(previous) if self._lease is None or self._lease.holds else None
         if not lead.starts:
             return None
-        self._cores.told(lead.parallelism)
+        self.cores.told(lead.parallelism)
         planned = self._gate.follow(previous, waiting, lead.led, self._clock.now_s())
         planned = replace(planned, prices=lead.prices or planned.prices)
         return self._planned(planned, previous, lead.led.share)

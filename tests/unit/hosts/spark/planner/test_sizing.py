@@ -69,11 +69,11 @@ def test_a_gate_cuts_and_prices_its_next_batch_for_the_cores_that_its_driver_nam
     spark.batches(20)
     before = planner._gate.prices
     assert before is not None
-    assert planner.parallelism == 2
+    assert planner.cores.tasks == 2
     cores[0] = 6
     spark.plan()
     after = planner._gate.prices
     assert after is not None
-    assert planner.parallelism == 6
+    assert planner.cores.tasks == 6
     assert after.kept_s == pytest.approx(before.kept_s / 3.0, rel=0.1)
     assert after.fixed_s == pytest.approx(before.fixed_s, rel=0.1)
