@@ -154,7 +154,8 @@ class Planner:
             if self._gate_options.selection is not None:
                 columns, look = self._schema or log, catalog.without_consequences(options)
                 self._shedding = Shedding(self._gate_options.selection, look, columns)
-        previous = replace(previous, pinned={**previous.pinned, **self._stream.identity()})
+        known = self._stream.identity(frozen=self._frozen)
+        previous = replace(previous, pinned={**previous.pinned, **known})
         self._gate.resume(previous)
         return previous
 

@@ -41,9 +41,9 @@ class Stream:
         self._frozen = frozen  # what there was when a run of AvailableNow began
         self._short_since_s: float | None = None  # the log has ended below our position
 
-    def identity(self) -> Mapping[str, str]:
+    def identity(self, *, frozen: bool = False) -> Mapping[str, str]:
         """With what has come to the log by now: a batch that is planned may read it."""
-        if isinstance(self.log, Growing) and self._frozen is None:
+        if isinstance(self.log, Growing) and not frozen:
             self._identity |= self.log.grown()
         return self._identity
 
