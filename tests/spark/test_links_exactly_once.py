@@ -143,30 +143,50 @@ def _ms(text: str) -> int:
     return int(datetime.fromisoformat(text).timestamp() * 1e3)
 
 
+def started(spark: SparkSession, name: str, epoch: int, folder: Path, **sink: Any) -> Any:
+    """A query without an end, of a node that was given it by this assignment."""
+    query = Query(sql="SELECT 1", sink=Sink(**{"type": "kafka", "exactly_once": True, **sink}))
+    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
+    fence = Fence(owner="tests/q", generation=1, epoch=epoch)
+    return catalog.start(rows.selectExpr("value AS id"), name, query, str(folder), fence)
+
+
 def test_who_was_overtaken_commits_nothing_and_claims_nothing_back(
     spark: SparkSession, tmp_path: Path, kafka_broker: Any
 ) -> None:
     brokers, topic = kafka_broker.bootstrap, "overtaken"
     kafka_broker.create_topic(topic)
-    given = {"type": "kafka", "brokers": brokers, "topic": topic, "exactly_once": True}
-    query = Query(sql="SELECT 1", sink=Sink(**given))
-
-    def started(name: str, epoch: int, folder: str) -> Any:
-        rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).load()
-        fence = Fence(owner="tests/q", generation=1, epoch=epoch)
-        frame = rows.selectExpr("value AS id")
-        return catalog.start(frame, name, query, str(tmp_path / folder), fence)
-
-    older = started("older", 3, "one")
+    given = {"brokers": brokers, "topic": topic}
+    older = started(spark, "older", 3, tmp_path / "one", **given)
     until(lambda: len(committed(brokers, topic)) >= 20, "nothing was written")
-    newer = started("newer", 5, "two")
+    newer = started(spark, "newer", 5, tmp_path / "two", **given)
     until(lambda: not older.isActive, "the older one goes on")
     assert "runs on another node by a later assignment" in str(older.exception())
-    again = started("older", 3, "one")
+    again = started(spark, "older", 3, tmp_path / "one", **given)
     until(lambda: not again.isActive, "the older one came back")
     assert "runs on another node by a later assignment" in str(again.exception())
     assert newer.isActive
     newer.stop()
+
+
+def test_one_from_before_that_comes_in_between_is_fenced_again(
+    spark: SparkSession, tmp_path: Path, kafka_broker: Any
+) -> None:
+    """It took the transactional id and has claimed nothing: the query is still ours."""
+    from confluent_kafka import Producer
+
+    brokers, topic = kafka_broker.bootstrap, "between"
+    kafka_broker.create_topic(topic)
+    query = started(spark, "ours", 5, tmp_path / "one", brokers=brokers, topic=topic)
+    until(lambda: len(committed(brokers, topic)) >= 20, "nothing was written")
+    own = f"spillway/{topic}/tests/q/1"
+    Producer({"bootstrap.servers": brokers, "transactional.id": own}).init_transactions(30.0)
+    before = len(committed(brokers, topic))
+    until(lambda: len(committed(brokers, topic)) >= before + 40, "it does not go on")
+    assert query.isActive
+    query.stop()
+    ids = sorted(ids_of(committed(brokers, topic)))  # tasks run beside each other
+    assert ids == list(range(len(ids)))
 
 
 @pytest.mark.slow

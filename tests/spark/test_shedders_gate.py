@@ -73,7 +73,8 @@ def test_the_sink_holds_exactly_what_an_audit_of_the_log_finds(
     assert np.array_equal(delivered, kept), difference(delivered, kept)
     totals = result.totals
     assert len(kept) == totals.admitted
-    assert totals.admitted + totals.shed > 20_000
+    assert totals.admitted > 1_000
+    assert totals.shed > 1_000
     share = totals.admitted / (totals.admitted + totals.shed)
     selection = asked_shedder(OPTIONS[shedder], "event_time")
     assert selection is not None

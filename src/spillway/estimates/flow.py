@@ -142,6 +142,7 @@ def gate_options(flow: Flow, name: str, stream_name: str) -> dict[str, str]:
         "class": query.class_name,
         "gate": f"{name}/{stream_name}",
         "query": name,
+        "arrival": "true",  # derived streams keep it, and SQL may ask for it
     }
     options |= {f"manager.{key}": written(value) for key, value in settings.items()}
     options |= answer_options(query, stream)

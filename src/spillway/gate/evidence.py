@@ -25,6 +25,7 @@ _WHOLE = 10  # batches in a row that kept everything in time: no overload
 _FITS = 0.95  # of the time: what is thought to take less than this is no overload
 _FEW, _ALIKE = 0.25, 1.25  # of the last whole batch: what is kept and scanned, to compare them
 _LOOKS = 3  # at least, that a rate is measured by, however long batches take
+_REACH = 8.0  # times the largest batch that ran: of a larger one nothing is shown
 _LASTS = 5  # intervals: a rise that is shorter does not end a catch-up
 _PERSISTS = 20  # batches that would be too long by the best guess, more than would not
 _WARM_S = 60.0  # of a run: a JVM is warm by then
@@ -147,7 +148,7 @@ class Evidence:
             wanted = rate_per_s * room.interval_s
         self.most_per_s = self._carried_per_s(plausible, room)
         most, batches = min(wanted, self._max_batch), max(1.0, wanted / self._max_batch)
-        takes_s = batches * plausible.least_s(most)
+        takes_s = batches * plausible.least_s(min(most, _REACH * self._seen.most_tuples))
         tuples_s = plausible.least_tuples_s(wanted) + (batches - 1.0) * fixed_s
         expected_s = self._expected_s(wanted, prices)
         worth_s = _WORTH * room.length_s

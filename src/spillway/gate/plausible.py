@@ -62,6 +62,11 @@ class Seen:
         return 0.0 if self.began_s is None else self.last.ended_s - self.began_s
 
     @property
+    def most_tuples(self) -> int:
+        """In one batch."""
+        return max(batch.kept_tuples for batch in self.all())
+
+    @property
     def last(self) -> BatchRecord:
         return self._recent[-1]
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 ANSWER_S = 30.0  # brokers that take longer are away
 _NOTHING_OUT = -1
+_ATTEMPTS, _CLAIMED_S = 5, 2.0  # when fenced; until then a later one has claimed the query
 _OPEN_MS = "30000"  # a frozen writer that nobody takes over holds readers up for so long
 _MARKERS = {"cleanup.policy": "compact", "segment.ms": "3600000"}
 Settings = Mapping[str, str]
@@ -36,6 +37,10 @@ class Marker:
     checkpoint: str
     batch: int = _NOTHING_OUT
     epoch: int = 0
+
+
+class _FencedError(SpillwayError):
+    """Someone else has taken the transactional id."""
 
 
 class Transactions:
@@ -52,15 +57,31 @@ class Transactions:
     def write(self, messages: DataFrame, batch_id: int) -> None:
         """Returns when the batch is committed, or was before."""
         checkpoint = _checkpoint_id(messages)
-        if self._producer is None:
-            self._connect(checkpoint)
-        if batch_id <= self._out:
-            return
-        rows = messages.toArrow()
-        headers = {"query": self._query, "batch": str(batch_id)}
-        marker = Marker(checkpoint=checkpoint, batch=batch_id, epoch=self._epoch)
-        self._committed(marker, rows, headers)
-        self._out = batch_id
+        for _ in range(_ATTEMPTS):
+            try:
+                if self._producer is None:
+                    self._connect(checkpoint)
+                if batch_id > self._out:
+                    headers = {"query": self._query, "batch": str(batch_id)}
+                    marker = Marker(checkpoint=checkpoint, batch=batch_id, epoch=self._epoch)
+                    self._committed(marker, messages.toArrow(), headers)
+                    self._out = batch_id
+                return
+            except _FencedError:
+                self._look_who(self._name(checkpoint))
+        assert self._fence is not None
+        raise overtaken(self._fence)
+
+    def _look_who(self, name: str) -> None:
+        """Someone took the transactional id. Whoever was given the query later claims it at once;
+        one from before may have come in between, and is fenced again."""
+        from confluent_kafka import KafkaException
+
+        time.sleep(_CLAIMED_S)
+        try:
+            self._require_mine(self._last_marker(name))
+        except KafkaException as error:
+            raise self._refused(error) from error
 
     @property
     def _epoch(self) -> int:
@@ -127,7 +148,7 @@ class Transactions:
         code, brokers = error.args[0].code(), self._settings["bootstrap.servers"]
         fenced = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
         if code in fenced and self._fence is not None:
-            return overtaken(self._fence)
+            return _FencedError("fenced")
         return SpillwayError(
             f"queries.{self._query}.sink: Kafka at {brokers} did not take a batch for topic"
             f" '{self._topic}': {error.args[0].str()}; it is run again as a whole"

@@ -62,7 +62,6 @@ class Gates:
             "checkpoint": str(self._folder.checkpoint(name)),
             "ledger": str(self._folder.ledger(name, stream_name)),
             "channel": self._channel,
-            "arrival": "true",  # derived streams keep it, and SQL may ask for it
         }
         if self.leased:
             options["leased"] = "true"
