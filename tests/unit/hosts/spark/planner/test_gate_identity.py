@@ -1,5 +1,6 @@
 """A name may come to mean another log: its identity is in the offset, and is compared."""
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from unittest.mock import patch
@@ -12,7 +13,7 @@ from spillway.gate.ledger import audit
 from spillway.gate.offsets import decode
 from spillway.logs import catalog
 from spillway.ports import Span
-from spillway.testing import ToyLog, ToySpark, toy_planner
+from spillway.testing import ToyLog, ToySpark, toy_planner, toy_source
 
 
 @dataclass
@@ -100,3 +101,38 @@ def test_offsets_without_an_identity_go_on_and_get_one(topics: Topics, clock: Ma
     spark.planner = toy_planner(clock)
     with pytest.raises(SpillwayError, match="made anew"):
         spark.batch()
+
+
+@dataclass
+class Pattern(ToyLog):
+    """Topics that come while it is read; each is a partition."""
+
+    there: int = 1
+    met: int = 0
+
+    def identity(self) -> Mapping[str, str]:
+        self.met = self.there
+        return {"topics": json.dumps({f"topic {n}": "" for n in range(self.met)})}
+
+    def grown(self) -> Mapping[str, str]:
+        return self.identity() if self.met < self.there else {}
+
+    def extent(self, now_s: float) -> tuple[Span, ...]:
+        return super().extent(now_s)[: self.met]
+
+
+def test_what_comes_to_a_log_is_pinned_with_the_first_batch_that_reads_it(
+    clock: ManualClock,
+) -> None:
+    log = Pattern(partitions=2)
+    with toy_source(log):
+        spark = ToySpark(toy_planner(clock), clock)
+        spark.batches(4)
+        log.there = 2
+        spark.batches(4)
+    offsets = [decode(offset) for offset in spark.logged]
+    read = [{s.partition for s in offset.stretches} for offset in offsets]
+    assert (read[0], read[-1]) == ({0}, {0, 1})
+    told = [offset.pinned["topics"] for offset in offsets]
+    assert [len(json.loads(topics)) for topics in told] == [len(parts) for parts in read]
+    assert audit(offsets).exact
