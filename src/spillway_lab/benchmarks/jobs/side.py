@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -218,7 +219,8 @@ class JobRun:
 
 @contextmanager
 def _session(job: Job, place: Place) -> Iterator[SparkSession]:
-    """As a plain job makes it: Spark's own settings."""
+    """As a plain job makes it: Spark's own settings, and the Python that it was started with."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master("local[*]").config("spark.ui.enabled", "false")
     given = {**job.settings, **({"spark.jars": place.jars} if place.jars else {})}
     for key, value in given.items():
