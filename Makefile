@@ -7,7 +7,7 @@ FAST    = not spark and not kafka and not slow
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' Makefile
 
-demo: $(VENV)/ready ## plain Spark, then through the gate: one picture, an audit of every row (4 minutes)
+demo: $(VENV)/ready ## every row kept, then what fits: one picture, an audit of every row (4 minutes)
 	@$(BIN)/spillway demo
 
 cluster-demo: $(VENV)/ready ## three Spark nodes, a real broker: a query moved and changed, overload, a node killed, an audit (6 minutes)
