@@ -39,8 +39,8 @@ class Marker:
     epoch: int = 0
 
 
-class _FencedError(SpillwayError):
-    """Someone else has taken the transactional id."""
+class _ContestedError(SpillwayError):
+    """Someone else has taken the transactional id, or may have."""
 
 
 class Transactions:
@@ -57,7 +57,7 @@ class Transactions:
     def write(self, messages: DataFrame, batch_id: int) -> None:
         """Returns when the batch is committed, or was before."""
         checkpoint = _checkpoint_id(messages)
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
             try:
                 if self._producer is None:
                     self._connect(checkpoint)
@@ -67,10 +67,10 @@ class Transactions:
                     self._committed(marker, messages.toArrow(), headers)
                     self._out = batch_id
                 return
-            except _FencedError:
+            except _ContestedError:
+                if attempt == _ATTEMPTS - 1:
+                    raise
                 self._look_who(self._name(checkpoint))
-        assert self._fence is not None
-        raise overtaken(self._fence)
 
     def _look_who(self, name: str) -> None:
         """Someone took the transactional id. Whoever was given the query later claims it at once;
@@ -147,9 +147,10 @@ class Transactions:
 
         code, brokers = error.args[0].code(), self._settings["bootstrap.servers"]
         fenced = (KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH)
-        if code in fenced and self._fence is not None:
-            return _FencedError("fenced")
-        return SpillwayError(
+        # a broker that gives the id away while a commit is under way may answer "unknown"
+        contested = self._fence is not None and code in (*fenced, KafkaError.UNKNOWN)
+        kind = _ContestedError if contested else SpillwayError
+        return kind(
             f"queries.{self._query}.sink: Kafka at {brokers} did not take a batch for topic"
             f" '{self._topic}': {error.args[0].str()}; it is run again as a whole"
         )
