@@ -9,7 +9,6 @@ python tests/mutants.py [COUNT] [SEED] [ROOM ...]
 """
 
 import ast
-import copy
 import os
 import random
 import shutil
@@ -77,23 +76,30 @@ class Mutant:
         return self.path.as_posix(), self.before, self.after
 
 
-def mutants_of(path: Path) -> Iterator[Mutant]:
-    """Every mutant of a file."""
-    text = (ROOT / "src" / "spillway" / path).read_text()
-    tree = ast.parse(text)
+Place = tuple[Path, int, str]  # a file, the number of a node in its tree, what is done to it
+
+
+def places_in(path: Path) -> Iterator[Place]:
+    """Of every mutant of a file."""
+    tree = ast.parse((ROOT / "src" / "spillway" / path).read_text())
     for number, node in enumerate(ast.walk(tree)):
         for change in _changes(node):
-            copied = copy.deepcopy(tree)
-            twin = next(n for i, n in enumerate(ast.walk(copied)) if i == number)
-            before = ast.unparse(twin)
-            _apply(twin, change)
-            yield Mutant(
-                path=path,
-                line=getattr(node, "lineno", 0),
-                before=before,
-                after=ast.unparse(twin),
-                source=ast.unparse(ast.fix_missing_locations(copied)),
-            )
+            yield path, number, change
+
+
+def mutant_at(place: Place) -> Mutant:
+    path, number, change = place
+    tree = ast.parse((ROOT / "src" / "spillway" / path).read_text())
+    node = next(node for i, node in enumerate(ast.walk(tree)) if i == number)
+    before = ast.unparse(node)
+    _apply(node, change)
+    return Mutant(
+        path=path,
+        line=getattr(node, "lineno", 0),
+        before=before,
+        after=ast.unparse(node),
+        source=ast.unparse(ast.fix_missing_locations(tree)),
+    )
 
 
 def _changes(node: ast.AST) -> Iterator[str]:
@@ -141,12 +147,13 @@ def sample(count: int, seed: int, rooms: tuple[str, ...]) -> list[Mutant]:
     for room in rooms:
         files = sorted((ROOT / "src" / "spillway" / room).rglob("*.py"))
         every = [
-            mutant
+            place
             for file in files
-            for mutant in mutants_of(file.relative_to(ROOT / "src" / "spillway"))
+            for place in places_in(file.relative_to(ROOT / "src" / "spillway"))
         ]
         share = max(1, round(count * SHARES[room] / sum(SHARES[r] for r in rooms)))
-        chosen += random.Random(f"{seed}/{room}").sample(every, min(share, len(every)))
+        drawn = random.Random(f"{seed}/{room}").sample(every, min(share, len(every)))
+        chosen += map(mutant_at, drawn)
     return chosen
 
 
