@@ -1,14 +1,15 @@
 """Do the tests notice when the code is broken? `make mutants`.
 
 Breaks one expression at a time (an operator, a comparison, a connective, branches, min and max) in
-the pure rooms, and runs the tests that mirror the file, without Spark. A mutant that no test
-notices is printed with its line. The sample is drawn with a fixed seed; mutants that change nothing
-that can be seen are listed in EQUIVALENT with the reason.
+the pure rooms, and runs those of the room's tests, without Spark, that come by the line. A mutant
+that no test notices is printed with its line. The sample is drawn with a fixed seed; mutants that
+change nothing that can be seen are listed in EQUIVALENT with the reason.
 
 python tests/mutants.py [COUNT] [SEED] [ROOM ...]
 """
 
 import ast
+import json
 import os
 import random
 import shutil
@@ -16,14 +17,20 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from coverage import CoverageData
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("gate", "load", "classes", "cluster")
 NOTICED = 0.95  # the goal, of those that are not equivalent
-LONGEST_S = 240.0
+LONGEST_S = 120.0
+FAST = "not spark and not kafka and not slow"
+FAILED = (1, 2)  # what pytest says where a test fails, or cannot be imported
+NO_TESTS = 5
 
 # What is run for a room: the tests that mirror it, and the laws over all of them.
 TESTS = {
@@ -157,45 +164,96 @@ def sample(count: int, seed: int, rooms: tuple[str, ...]) -> list[Mutant]:
     return chosen
 
 
-def tests_for(mutant: Mutant) -> list[str]:
-    """Those whose name has the file's first, because the first failure ends the run."""
-    stem = mutant.path.stem
-    every = [ROOT / "tests" / name for name in TESTS[mutant.room]]
-    near = [
-        path
-        for folder in every
-        for path in ([folder] if folder.is_file() else sorted(folder.rglob("test_*.py")))
-        if any(word in path.stem for word in stem.split("_") if len(word) > 3)
-    ]
-    return [str(path) for path in dict.fromkeys([*near, *every])]
+@dataclass(frozen=True)
+class Reached:
+    """Which tests come by a line."""
 
+    tests: Mapping[tuple[Path, int], frozenset[str]]
 
-def is_noticed(mutant: Mutant, source: Path) -> bool:
-    """In a copy of the source: what others see of the tree stays as it is."""
-    target = source / "spillway" / mutant.path
-    whole = target.read_text()
-    target.write_text(mutant.source)
-    words = ["-q", "-x", "-m", "not spark and not kafka and not slow", "-p", "no:cacheprovider"]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(source),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "HYPOTHESIS_MAX_EXAMPLES": "20",
-    }
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", *words, *tests_for(mutant)],
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            timeout=LONGEST_S,
-            check=False,
+    @classmethod
+    def of(cls, room: str, source: Path) -> "Reached":
+        """From one run of the room's tests over the code as it is."""
+        measured, root = source.parent / f"{room}.coverage", source / "spillway"
+        words = [
+            f"--cov={root / room}",
+            "--cov-context=test",
+            "--cov-report=",
+            "--cov-config=/dev/null",
+        ]
+        done = run_tests(tests_of(room), source, *words, COVERAGE_FILE=str(measured))
+        if done.returncode != 0:
+            sys.exit(f"the tests of {room} fail as they are:\n{done.stdout.decode()[-2000:]}")
+        data = CoverageData(str(measured))
+        data.read()
+        return cls(
+            {
+                (Path(file).relative_to(root), line): frozenset(
+                    context.rpartition("|")[0] for context in contexts if context
+                )
+                for file in data.measured_files()
+                for line, contexts in data.contexts_by_lineno(file).items()
+            }
         )
-    except subprocess.TimeoutExpired:  # it never ends: that is noticed
-        return True
+
+    def by(self, mutant: Mutant) -> frozenset[str]:
+        """Empty where the line runs as the module is imported."""
+        return self.tests.get((mutant.path, mutant.line), frozenset())
+
+
+def tests_of(room: str) -> list[str]:
+    return [str(ROOT / "tests" / name) for name in TESTS[room]]
+
+
+def near(mutant: Mutant) -> list[str]:
+    """Those whose name has the file's first, because the first failure ends the run."""
+    words = [word for word in mutant.path.stem.split("_") if len(word) > 3]
+    files = (file for name in tests_of(mutant.room) for file in Path(name).rglob("test_*.py"))
+    found = [str(file) for file in files if any(word in file.stem for word in words)]
+    return list(dict.fromkeys([*found, *tests_of(mutant.room)]))
+
+
+def run_tests(
+    tests: list[str], source: Path, *words: str, **environment: str
+) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "pytest", "-q", "-m", FAST, "-p", "no:cacheprovider"]
+    given = {
+        **os.environ,
+        "PYTHONPATH": f"{source}{os.pathsep}{ROOT / 'tests'}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        **environment,
+    }
+    return subprocess.run(
+        [*command, *words, *tests], cwd=ROOT, env=given, capture_output=True, check=False
+    )
+
+
+def is_noticed(mutant: Mutant, source: Path, reached: Reached) -> bool:
+    """In a copy of the source: what others see of the tree stays as it is."""
+    target, chosen = source / "spillway" / mutant.path, source.parent / "chosen.json"
+    whole, asked = target.read_text(), sorted(reached.by(mutant))
+    chosen.write_text(json.dumps(asked))
+    files = dict.fromkeys(str(ROOT / test.partition("::")[0]) for test in asked)
+    tests = [name for name in near(mutant) if not asked or name in files]
+    target.write_text(mutant.source)
+    try:
+        done = run_tests(
+            list(dict.fromkeys([*tests, *files])),
+            source,
+            *("-x", "-p", "mutants", f"--timeout={LONGEST_S:g}"),
+            SPILLWAY_CHOSEN=str(chosen),
+        )
     finally:
         target.write_text(whole)
-    return done.returncode != 0
+    if done.returncode not in (0, NO_TESTS, *FAILED):
+        sys.exit(f"pytest ends with {done.returncode}: {done.stdout.decode()[-2000:]}")
+    return done.returncode in FAILED
+
+
+def pytest_collection_modifyitems(items: list[Any]) -> None:
+    """As a plugin of pytest: only the tests that were chosen, where some were."""
+    chosen = set(json.loads(Path(os.environ["SPILLWAY_CHOSEN"]).read_text()))
+    if chosen:
+        items[:] = [item for item in items if item.nodeid in chosen]
 
 
 def main() -> None:
@@ -207,10 +265,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "src"
         shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
+        reached = {room: Reached.of(room, source) for room in rooms}
         for mutant in sample(count, seed, rooms):
             if mutant.key in EQUIVALENT:
                 continue
-            noticed = is_noticed(mutant, source)
+            noticed = is_noticed(mutant, source, reached[mutant.room])
             found[mutant.room, noticed] += 1
             if not noticed:
                 where = f"src/spillway/{mutant.path}:{mutant.line}"

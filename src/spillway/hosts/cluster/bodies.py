@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spillway.coding import from_json
+from spillway.errors import SpillwayError, require
 from spillway.flow.flow import Query
 from spillway.hosts.cluster.control_log import Check
 from spillway.hosts.cluster.messages import (
@@ -50,7 +51,16 @@ def _checked_by(kinds: Kinds) -> Check:
             found = from_json(kind, record.body)
             if isinstance(found, Assignment):
                 Query.model_validate(dict(found.query))
-        except (TypeError, ValueError, KeyError, AttributeError, RecursionError) as error:
+            if isinstance(found, NodeReport) and found.host is not None:
+                require(found.host.capacity.cpu_cores > 0.0, "host", found.host, "of some cores")
+        except (
+            TypeError,
+            ValueError,
+            KeyError,
+            AttributeError,
+            RecursionError,
+            SpillwayError,
+        ) as error:
             said = " ".join(str(error).split())[:200]
             return f"'{record.key}' of '{record.writer}' is damaged ({said})"
         return None

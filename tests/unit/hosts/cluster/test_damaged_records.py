@@ -73,6 +73,15 @@ def test_each_log_has_bodies_of_its_own_and_other_keys_pass() -> None:
         assert "later/x" in known.by_key
 
 
+def test_a_node_without_a_core_is_no_node() -> None:
+    host: dict[str, Any] = {"name": "n"}
+    body = {"life": "l", "lease_s": 9.0, "state": "running", "applied": 1, "running": {}}
+    for cores, passes in ((0.0, False), (-1.0, False), (0.5, True)):
+        host["capacity"] = {"cpu_cores": cores}
+        known = Latest(MemoryLog([record(NODE + "n", {**body, "host": host})]), REPORTS)
+        assert (not known.read_on().skipped) is passes
+
+
 def test_a_coordinator_goes_on_and_tells_it(tmp_path: Path) -> None:
     said: list[str] = []
     place = place_of(tmp_path / "toys.yaml", FLOW)
