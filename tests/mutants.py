@@ -41,8 +41,53 @@ TESTS = {
 }
 SHARES = {"gate": 40, "load": 25, "classes": 15, "cluster": 20}  # of the sample, in percent
 
-# file: {(line's text, what it became): why nothing can be seen}
-EQUIVALENT: dict[tuple[str, str, str], str] = {}
+_BOTH = "differs where two measured numbers are equal to the last bit"
+# (file, what stood there, what it became): why nothing can be seen
+EQUIVALENT: dict[tuple[str, str, str], str] = {
+    (
+        "load/batch_model.py",
+        "self._streak * sign > 0",
+        "self._streak * sign >= 0",
+    ): "no streak and one more on this side are one",
+    (
+        "load/seamless.py",
+        "abs(self._headroom.hear(told) - 1.0) > _NEW_QUOTA",
+        "abs(self._headroom.hear(told) - 1.0) >= _NEW_QUOTA",
+    ): _BOTH,
+    (
+        "load/pie.py",
+        "max(delay_s, self._before_s) < target_s / 2.0",
+        "max(delay_s, self._before_s) <= target_s / 2.0",
+    ): "at half of the target nothing is dropped either way",
+    ("gate/evidence.py", "takes_s > room.length_s", "takes_s >= room.length_s"): _BOTH,
+    ("classes/balance.py", "abs(quota - c.quota) < 1e-06", "abs(quota - c.quota) <= 1e-06"): _BOTH,
+    (
+        "classes/balance.py",
+        "query.cost_s * query.rate_per_s + fixed >= query.at_most",
+        "query.cost_s * query.rate_per_s + fixed > query.at_most",
+    ): _BOTH,
+    ("classes/control.py", "max(used) > 1.0", "max(used) >= 1.0"): _BOTH,
+    (
+        "classes/control.py",
+        "self._used.get(name, 0.0) > 1.0",
+        "self._used.get(name, 0.0) >= 1.0",
+    ): _BOTH,
+    (
+        "classes/parts.py",
+        "keep_fraction <= least",
+        "keep_fraction < least",
+    ): "at the least both parts are kept alike by the formula too",
+    (
+        "classes/policies.py",
+        "lacking_high <= 0.0",
+        "lacking_high < 0.0",
+    ): "where nothing is lacking the formula moves nothing",
+    (
+        "classes/policies.py",
+        "high.need + low.need <= 0.0",
+        "high.need + low.need < 0.0",
+    ): "without a need nothing is lacking, which is asked first",
+}
 
 _SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub,
