@@ -37,7 +37,12 @@ TESTS = {
     "gate": ("unit/gate", "properties/test_gate_accounting.py", "unit/hosts/spark/planner"),
     "load": ("unit/load", "contract/test_load_managers.py", "unit/gate"),
     "classes": ("unit/classes", "properties/test_classes_sharing.py", "unit/hosts/spark/driver"),
-    "cluster": ("unit/cluster", "properties/test_fit_optimum.py"),
+    "cluster": (
+        "unit/cluster",
+        "properties/test_fit_optimum.py",
+        "properties/test_migration_exact.py",
+        "properties/test_migration_sequences.py",
+    ),
 }
 SHARES = {"gate": 40, "load": 25, "classes": 15, "cluster": 20}  # of the sample, in percent
 
@@ -67,6 +72,12 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
         "query.cost_s * query.rate_per_s + fixed > query.at_most",
     ): _BOTH,
     ("classes/control.py", "max(used) > 1.0", "max(used) >= 1.0"): _BOTH,
+    (
+        "cluster/views.py",
+        "self.memory_mb <= free.memory_mb + 1e-09",
+        "self.memory_mb < free.memory_mb + 1e-09",
+    ): _BOTH,
+    ("cluster/coordinator/room.py", "free >= own[0] - EPS", "free > own[0] - EPS"): _BOTH,
     (
         "classes/control.py",
         "self._used.get(name, 0.0) > 1.0",
