@@ -14,7 +14,7 @@ State = Literal["normal", "under threshold", "over threshold"]
 
 # The threshold, as a part of the target, when nobody gives one: where it begins, how far it goes,
 # what the mean response is led to, and how fast. Fast would be one more swing; 0.03 is 33 periods.
-_BEGINS, _LEAST, _MOST, _AIM, _GAIN = 0.9, 0.6, 1.0, 0.93, 0.03
+_BEGINS, _LEAST, _MOST, _AIM, _GAIN = 0.9, 0.6, 1.0, 0.98, 0.03
 _MOST_ERROR = 0.5  # of the target: one long stall must not move it far
 _CAPACITY = 0.8  # before the first period, where nobody says
 _CAPACITY_RANGE = (0.01, 64.0)
