@@ -181,6 +181,14 @@ def test_weights_decide_who_is_shed() -> None:
     assert table.look_up((1.0, 1.0)).input_keep == pytest.approx((0.0, 1.0))
 
 
+def test_an_input_that_is_worth_more_has_finer_steps() -> None:
+    """A step costs at most what it is worth, so points go to where the score is."""
+    for weights in (["1", "9"], ["9", "1"]):
+        table = build_table(leaf("n", "1", "1", weights=weights), {}, TableSize(rows=64))
+        levels = [len(np.unique(row.round(9))) for row in table.rates]
+        assert (levels[0] < levels[1]) == (weights[0] < weights[1]), levels
+
+
 def test_a_higher_priority_is_served_first_however_dear_it_is() -> None:
     node = Node(
         name="n",
