@@ -221,7 +221,7 @@ def test_a_node_may_start_once_shedding_has_cost_as_much() -> None:
 
 
 def test_a_new_node_is_as_large_as_the_template_or_else_as_the_nodes_that_are_there() -> None:
-    seen = view(("a", (0.3,)))
+    seen = replace(view(("a", (0.3,))), host_template=None)
     assert _template(replace(seen, host_template=CORE * 4.0)) == CORE * 4.0
     assert _template(seen) == seen.hosts[0].capacity
     with pytest.raises(SpillwayError, match="a new node has no size"):
