@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spillway.cluster.fit.build import build_table, build_tables
+from spillway.cluster.fit.build import MAX_LIMITS, build_table, build_tables, implied_removed
 from spillway.cluster.fit.decide import shed
 from spillway.cluster.fit.optimum import optimum
 from spillway.cluster.fit.prune import prune, undominated
@@ -219,3 +219,14 @@ def test_cycles_and_double_feeds_are_refused() -> None:
         Topology((a, feeding("b", ("a", "in", "1", "1"))))
     with pytest.raises(SpillwayError, match="fed by two paths"):
         Topology((feeding("a", ("c", "0", "1", "1"), ("c", "0", "1", "1")), leaf("c", "1")))
+
+
+@pytest.mark.parametrize("rows", [3, MAX_LIMITS, MAX_LIMITS + 1, 5 * MAX_LIMITS])
+def test_limits_that_are_too_many_become_fewer_and_none_is_forgotten(rows: int) -> None:
+    """On an arc none implies another; what stays is at least as strict as what was there."""
+    angles = np.linspace(0.01, np.pi / 2 - 0.01, rows)
+    limits = np.column_stack((np.cos(angles), np.sin(angles)))
+    left = implied_removed(np.concatenate((limits, 0.5 * limits, limits)))
+    assert len(left) == min(rows, MAX_LIMITS)
+    for row in limits:
+        assert (left >= row - 1e-12).all(axis=1).any()
