@@ -17,6 +17,7 @@ def test_a_slow_source_and_a_dear_shed_record_are_failures() -> None:
     slow, dear = fine | {"ratio": 2.99}, fine | {"shed_cpu_us": 0.31}
     assert _missed({"stateless": fine, "windowed": fine}) == []
     assert "windowed: 2.99 times as fast" in _missed({"stateless": fine, "windowed": slow})[0]
+    assert "windowed-combined: 3.0 times" in _missed({"windowed-combined": fine})[0]
     assert "stateless: a shed record takes 0.31 us" in _missed({"stateless": dear})[0]
 
 
