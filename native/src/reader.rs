@@ -1,8 +1,9 @@
 //! Pieces of a partition, each as Arrow columns.
 
 use crate::client::{Client, Message};
+use crate::decoder::Decoder;
 use crate::form::{Form, Made};
-use crate::json::Decoder;
+
 use arrow_array::builder::BinaryBuilder;
 use arrow_array::ffi::to_ffi;
 use arrow_array::{Array, ArrayRef, Int32Array, Int64Array, StructArray};
@@ -83,8 +84,8 @@ struct Task<'a> {
 impl Task<'_> {
     fn piece(&self, client: &Client, made: &Made) -> Piece {
         let mut piece = match made {
-            Made::Columns(fields) => {
-                let mut decoder = Decoder::new(fields);
+            Made::Columns { fields, written } => {
+                let mut decoder = Decoder::new(fields, written);
                 let mut piece = self.fetched(client, |piece, message| {
                     let value = message.value();
                     let mut room = Vec::with_capacity(fields.len());
