@@ -88,6 +88,10 @@ class Broker:
         for done in admin.create_topics([topic]).values():
             done.result(30)
 
+    def data(self, topic: str) -> Path:
+        """Where the first partition of a topic lies."""
+        return self._folder / "data" / f"{topic}-0"
+
     def admin(self) -> Any:
         return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
 
@@ -142,8 +146,9 @@ def classpath() -> str:
 
 
 def spark_source_jars() -> list[str]:
-    """The jars of Spark's own Kafka source, as far as Spark does not bring them."""
-    parts = ("spark-sql-kafka", "spark-token-provider", "kafka-clients", "commons-pool2")
+    """The jars of Spark's own Kafka source and of from_avro, as far as Spark does not bring it."""
+    ours = ("spark-sql-kafka", "spark-token-provider", "spark-avro")
+    parts = (*ours, "kafka-clients", "commons-pool2")
     jars = _resolved("spark-source.txt", "-Pspark-source").split(os.pathsep)
     return [jar for jar in jars if Path(jar).name.startswith(parts)]
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from spillway.hosts.spark.driver.progress import BatchProgress
+from spillway_lab.benchmarks.kafka_source.records import AVRO_NUMBER
 
 SPARK, PYTHON, NATIVE = "spark", "python", "native"
 DELAY = "10m"  # bounds no batch
@@ -18,6 +19,7 @@ class Place:
     records: int
     jars: str
     core: int | None  # None: no core can be set apart
+    avro: str | None = None  # the file with the schema of its records; None: they are JSON
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,7 +34,9 @@ class Asked:
 
 def options_of(asked: Asked, place: Place) -> dict[str, str]:
     """Of log and gate, apart from the load manager."""
+    avro = {"decode": "avro", "avro_schemas": f"{AVRO_NUMBER}={place.avro}"}
     return {
+        **(avro if place.avro is not None else {}),
         "topic": place.topic,
         "kafka.bootstrap.servers": place.servers,
         "reader": asked.source,

@@ -5,14 +5,23 @@ with the end of a first batch. Broker and clients are on the other cores. A shed
 what batches that keep as much cost more when they scan ten times as many.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from spillway.report import Table
 from spillway_lab.benchmarks.jobs.benchmark import in_a_new_process
 from spillway_lab.benchmarks.kafka_source.asked import NATIVE, PYTHON, SPARK, Asked, Place
 from spillway_lab.benchmarks.kafka_source.broker import Served, served
-from spillway_lab.benchmarks.kafka_source.records import filled_topic
-from spillway_lab.benchmarks.kafka_source.side import COMBINED, SHAPES, Drained, drained
+from spillway_lab.benchmarks.kafka_source.records import (
+    AVRO_SCHEMA,
+    as_avro,
+    as_json,
+    filled_topic,
+)
+from spillway_lab.benchmarks.kafka_source.side import AVRO, COMBINED, SHAPES, Drained, drained
 from spillway_lab.benchmarks.registry import Benchmark, BenchReport, BenchSetup
 
 RECORDS, QUICK_RECORDS = 5_000_000, 3_000_000
@@ -28,12 +37,35 @@ def run(setup: BenchSetup) -> BenchReport:
     shapes = [setup.only] if setup.only else list(SHAPES)
     results: dict[str, Row] = {}
     with served() as where:
-        setup.progress(f"a topic of {records:,} records", 0.02)
-        with filled_topic(where.servers, records, setup.seed) as topic:
-            place = _place(where, topic, records)
-            for turn, shape in enumerate(shapes):
-                results[shape] = _compared(shape, place, setup, turn / len(shapes))
+        for is_avro in (False, True):
+            wanted = [shape for shape in shapes if (shape == AVRO) == is_avro]
+            if wanted:
+                done = len(results) / len(shapes)
+                setup.progress(f"a topic of {records:,} records", done + 0.02)
+                with _topic(where, setup, records, is_avro) as place:
+                    for shape in wanted:
+                        begun = len(results) / len(shapes)
+                        results[shape] = _compared(shape, place, setup, begun)
     return BenchReport(results=results, tables=(_table(results),), failures=tuple(_missed(results)))
+
+
+@contextmanager
+def _topic(where: Served, setup: BenchSetup, records: int, is_avro: bool) -> Iterator[Place]:
+    bids = as_avro if is_avro else as_json
+    with (
+        TemporaryDirectory(prefix="spillway-bench-") as folder,
+        filled_topic(where.servers, records, setup.seed, bids) as topic,
+    ):
+        file = Path(folder, "bid.avsc")
+        file.write_text(AVRO_SCHEMA)
+        yield Place(
+            servers=where.servers,
+            topic=topic,
+            records=records,
+            jars=where.jars,
+            core=where.core,
+            avro=str(file) if is_avro else None,
+        )
 
 
 def _compared(shape: str, place: Place, setup: BenchSetup, begun: float) -> Row:
@@ -91,12 +123,6 @@ def _missed(results: dict[str, Row]) -> list[str]:
         if row["shed_cpu_us"] > MOST_SHED_US
     ]
     return slow + dear
-
-
-def _place(where: Served, topic: str, records: int) -> Place:
-    return Place(
-        servers=where.servers, topic=topic, records=records, jars=where.jars, core=where.core
-    )
 
 
 def _table(results: dict[str, Row]) -> Table:
