@@ -5,8 +5,6 @@ import time
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from urllib.error import HTTPError, URLError
-from urllib.request import urlopen
 
 from spillway.errors import SpillwayError, shown
 
@@ -71,6 +69,9 @@ def _in_file(path: str) -> str:
 @lru_cache(maxsize=10_000)
 def _asked(registry: str, number: int, patience_s: float) -> str | None:
     """A number stands for the same schema for ever."""
+    from urllib.error import HTTPError  # few need it, and it is imported for each worker
+    from urllib.request import urlopen
+
     until_s = time.monotonic() + patience_s
     while True:
         try:
@@ -82,7 +83,7 @@ def _asked(registry: str, number: int, patience_s: float) -> str | None:
             if error.code == 404:
                 return None
             said = f"{error.code} {error.reason}"
-        except (OSError, URLError, ValueError, KeyError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, AttributeError) as error:
             said = str(getattr(error, "reason", error))
         if time.monotonic() > until_s:
             raise SpillwayError(

@@ -153,7 +153,8 @@ class KafkaLog:
         self._topic_id: str | None = given[TOPIC_ID]
         self._histories: dict[int, WatermarkHistory] = {}
         if self._decode != "raw" and schema is None:
-            raise SpillwayError(f"option 'decode' is '{self._decode}': give the values' schema")
+            said = f"option 'decode' is '{self._decode}': give the schema of the values"
+            raise SpillwayError(said)
         asked = given["avro_schemas"], given["registry"]
         self._avro = Schemas.given(*asked, self._outage_s) if self._decode == "avro" else None
 
