@@ -34,6 +34,7 @@ TUPLES = StructType(
         StructField("key", StringType()),
         StructField("x", DoubleType()),
         StructField("n", LongType()),
+        StructField("_weight", DoubleType()),
     ]
 )
 ARROW = to_arrow_schema(TUPLES, timezone="UTC")
@@ -42,6 +43,8 @@ PARTIALS = (
     Partial(name="_count_x", function="count", column="x"),
     Partial(name="_sum_n", function="sum", column="n"),
     Partial(name="_total_x", function="total", column="x"),
+    Partial(name="_sum__weight", function="sum", column="_weight"),
+    Partial(name="_weighted_x", function="weighted", column="x"),
     Partial(name="_min_x", function="min", column="x"),
     Partial(name="_max_x", function="max", column="x"),
     Partial(name="_max_key", function="max", column="key"),
@@ -65,6 +68,7 @@ def random_rows(rng: np.random.Generator, now: int, most: int) -> list[Row]:
             "key": (None, "a", "ä")[rng.integers(3)],
             "x": None if rare[1] else x,
             "n": None if rare[2] else n,
+            "_weight": float(2 ** rng.integers(3)),
         }
 
     return [one() for _ in range(rng.integers(0, most))]
@@ -111,6 +115,8 @@ def add_tuple(state: Row, row: Row) -> None:
     add(state, "_count_x", int(row["x"] is not None), sum)
     add(state, "_sum_n", row["n"], sum)
     add(state, "_total_x", row["x"], sum)
+    add(state, "_sum__weight", row["_weight"], sum)
+    add(state, "_weighted_x", None if row["x"] is None else row["x"] * row["_weight"], sum)
     add(state, "_min_x", row["x"], least)
     add(state, "_max_x", row["x"], greatest)
     add(state, "_max_key", row["key"], max)
@@ -237,7 +243,7 @@ def test_far_more_keys_than_are_held_back_are_all_there() -> None:
     keys = [f"key {i % 30_000}" for i in range(90_000)]
     asked = combination((10, 10, 0))
     schema = to_arrow_schema(partial_schema(asked, heartbeats=False), timezone="UTC")
-    nothing = {"x": 1.0, "n": 1}
+    nothing = {"x": 1.0, "n": 1, "_weight": 1.0}
     rows = [{"at": 3, "key": key, **nothing} for key in keys]
     batches = pa.Table.from_pylist(rows, schema=ARROW).to_batches(max_chunksize=9_000)
     made = list(Combiner(asked, schema).partial_rows(batches))

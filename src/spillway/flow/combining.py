@@ -90,15 +90,15 @@ class _Combining:
         merged = [(aggregate, self._merged(aggregate)) for aggregate in aggregates]
         keys = tuple(dict.fromkeys(self._keys(where)))
         conditions, left = conditions_of(where, keys, self._column, self._kind)
+        for made in (*self._partials, MATCHES):
+            if made.lower() in self._names or "`" in made:
+                raise _cannot(f"its stream has a column '{made}'")
         for aggregate, text in merged:
             aggregate.replace(sqlglot.parse_one(text, read="spark"))
         if conditions:
             self._tree.set("where", None)
             for condition in (*left, exp.column(MATCHES)):
                 self._tree.where(condition, copy=False)
-        for made in (*(p for p in self._partials), MATCHES):
-            if made.lower() in self._names:
-                raise _cannot(f"its stream has a column '{made}'")
         combination = Combination(
             time=self._time,
             pane_us=gcd(window.length_us, window.slide_us),
@@ -225,6 +225,9 @@ def _plain_select(tree: exp.Query) -> exp.Select:
         raise _cannot("it has a query inside")
     if tree.find(exp.Window):
         raise _cannot("it has OVER")
+    table = (tree.args.get("from_") or tree.args["from"]).this
+    if set(filter(table.args.get, table.args)) - {"this", "alias"} or table.alias_column_names:
+        raise _cannot("it reads more than a stream as it is")
     return tree
 
 
@@ -247,12 +250,9 @@ def _name(projection: exp.Expr) -> None:
     """Gives an aggregate the name that Spark would give it."""
     if isinstance(projection, exp.Alias | exp.Column | exp.Dot) or is_time_window(projection):
         return
-    if not isinstance(projection, exp.AggFunc):
-        if projection.find(exp.AggFunc):
-            raise _cannot(f"{text_of(projection)} has no name: add AS some_name")
-        return
     argument = projection.this
-    if not isinstance(argument, exp.Column | exp.Star | exp.Literal):
+    known = isinstance(argument, exp.Column | exp.Star | exp.Literal)
+    if not (known and isinstance(projection, exp.AggFunc)):
         raise _cannot(f"{text_of(projection)} has no name: add AS some_name")
-    written = argument.name if isinstance(argument, exp.Column) else "1"
+    written = "1" if isinstance(argument, exp.Star) else argument.name
     projection.replace(exp.alias_(projection.copy(), f"{projection.key}({written})", quoted=True))

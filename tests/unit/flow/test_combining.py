@@ -77,8 +77,9 @@ def test_a_pane_lies_in_the_same_windows(window: str, pane_us: int, start_us: in
 
 
 def test_columns_keep_the_names_that_spark_would_give_them() -> None:
-    found = made(f"SELECT window(at, '10 seconds'), count(*), Max(bids.price), avg(n) {PER_WINDOW}")
-    names = ("AS `count(1)`", "AS `max(price)`", "AS `avg(n)`")
+    window = "window(at, '10 seconds')"
+    found = made(f"SELECT {window}, count(*), Max(bids.price), avg(n), count('x') {PER_WINDOW}")
+    names = ("AS `count(1)`", "AS `count(x)`", "AS `max(price)`", "AS `avg(n)`")
     assert all(name in found.sql for name in names)
 
 
@@ -135,6 +136,9 @@ def test_the_reader_judges_comparisons_and_spark_what_is_over_keys() -> None:
         (f"SELECT count(*), rand() AS r {PER_WINDOW}", "may depend on every tuple"),
         (f"SELECT count(*) FILTER (WHERE n > 1) AS c {PER_WINDOW}", "a clause of its own"),
         (f"SELECT count(*) + 1 {PER_WINDOW}", "has no name"),
+        (f"SELECT len(key), count(*) {PER_WINDOW}, key", "has no name"),
+        (f"SELECT count(*) {PER_WINDOW.replace('bids', 'bids TABLESAMPLE (5 ROWS)')}", "as it is"),
+        (f"SELECT sum(b) {PER_WINDOW.replace('bids', 'bids AS t(at, b)')}", "as it is"),
         (f"SELECT count(*), at {PER_WINDOW}, at", "outside of its windows"),
         (f"SELECT count(*), cost {PER_WINDOW}, cost", "decimal(10,2)"),
         (f"SELECT DISTINCT count(*) {PER_WINDOW}", "DISTINCT"),
