@@ -28,7 +28,7 @@ def test_a_broker_that_goes_away_in_mid_fetch_costs_nothing_but_time(
 ) -> None:
     records = numbered(200_000)  # more than a client fetches ahead
     topic = f"away-{reader}"
-    produce(kafka_broker, topic, records)
+    produce(kafka_broker, topic, records, **{"queue.buffering.max.messages": "1000000"})
     options = options_of(kafka_broker, topic, outage_timeout="120s", reader=reader)
     batches = open_log({**options, "dead_letter": str(tmp_path)}, SCHEMA).read(whole(records), None)
     seen = next(batches).column("n").to_pylist()

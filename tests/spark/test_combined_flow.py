@@ -22,7 +22,7 @@ STREAM = {
     "options": {
         "rate": 2_000,
         "columns": "id position, key key(7, 1.0), word string(5), x double(-50, 50), n int(-9, 9),"
-        " at time(4s)",
+        " at time(12s)",
         "partitions": 2,
         "first_batch": 9_000,
         "max_batch": 9_000,
@@ -30,7 +30,7 @@ STREAM = {
         "manager": "none",
     },
     "event_time": "at",
-    "watermark": "1s",  # four seconds of lateness: many tuples are late
+    "watermark": "100ms",  # event times are up to twelve seconds behind: many are late
 }
 WINDOW = "window(at, '2 seconds')"
 QUERIES = {

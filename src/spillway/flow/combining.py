@@ -172,7 +172,7 @@ class _Combining:
     def _require(self, column: str, kinds: tuple[type[DataType], ...], said: str) -> None:
         kind = self._kind(column)
         text = kind == types.StringType() and _PLAIN is kinds
-        if not (text or isinstance(kind, kinds)):
+        if kind is not None and not (text or isinstance(kind, kinds)):
             raise _cannot(f"{said} is over {kind.simpleString()}")
 
     def _keys(self, where: exp.Expr | None) -> Iterator[str]:

@@ -155,7 +155,9 @@ class _Shapes:
 def _least_bytes(shape: Shape) -> int:
     if shape[0] == "record":
         return sum(map(_least_bytes, shape[1:]))
-    return {"null": 0, "fixed": shape[-1], "float": 4, "double": 8}.get(shape[0], 1)
+    if shape[0] == "fixed":
+        return int(shape[1])
+    return 0 if shape[0] == "null" else 1
 
 
 def _plain(node: Any) -> Any:

@@ -1,5 +1,7 @@
 """A query's log is asked for the columns that the query reads, and for no others."""
 
+from collections.abc import Mapping
+
 import pytest
 
 from spillway.flow.flow import Flow
@@ -14,7 +16,7 @@ COLUMNS = {
 }
 
 
-def read(query: dict[str, object], **stream: object) -> list[str]:
+def read(query: Mapping[str, object], **stream: object) -> list[str]:
     flow = Flow.model_validate(
         {
             "streams": {"bids": {"source": "kafka", "columns": COLUMNS, **stream}},
