@@ -146,7 +146,7 @@ impl Task<'_> {
                     }
                     END_OF_PARTITION => (),
                     code if NO_SUCH_OFFSET.contains(&code) => piece.astray = true,
-                    code => piece.complaint = Some(client.meaning(code)),
+                    code => piece.complaint = Some(said(&message, || client.meaning(code))),
                 }
                 if piece.ended || piece.astray {
                     return piece;
@@ -161,6 +161,11 @@ impl Task<'_> {
         }
         piece
     }
+}
+
+/// An error's text stands where a record has its value; without one, the meaning of its number.
+fn said(message: &Message, meaning: impl Fn() -> String) -> String {
+    message.value().map_or_else(meaning, |text| String::from_utf8_lossy(text).into_owned())
 }
 
 /// What one call brought. Its rows go to Arrow as one struct: the columns of the form, then offset,
