@@ -7,9 +7,19 @@ from functools import lru_cache
 from pathlib import Path
 
 from spillway.errors import SpillwayError, shown
+from spillway.options import Option
 
+AVRO: tuple[Option, ...] = (
+    Option(
+        "avro_schemas",
+        "text",
+        "`avro`: the writers' schemas by their numbers, files that each worker has",
+        example="17=bids.avsc,18=bids-2.avsc",
+    ),
+    Option("registry", "text", "`avro`: a Confluent schema registry", example="http://host:8081"),
+)
 _ANSWER_S, _PAUSE_S = 5.0, 0.5
-_AVRO = "AVRO"
+_TYPE = "AVRO"  # in a registry's words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +87,7 @@ def _asked(registry: str, number: int, patience_s: float) -> str | None:
         try:
             with urlopen(f"{registry}/schemas/ids/{number}", timeout=_ANSWER_S) as answer:
                 found = json.load(answer)
-            is_ours = found.get("schemaType", _AVRO) == _AVRO and not found.get("references")
+            is_ours = found.get("schemaType", _TYPE) == _TYPE and not found.get("references")
             return str(found["schema"]) if is_ours else None
         except HTTPError as error:
             if error.code == 404:

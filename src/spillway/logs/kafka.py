@@ -17,7 +17,7 @@ from confluent_kafka import KafkaException
 from spillway.clock import WallClock
 from spillway.errors import SpillwayError
 from spillway.gate.options import FAIL_ON_DATA_LOSS
-from spillway.logs.avro_schemas import Schemas
+from spillway.logs.avro_schemas import AVRO, Schemas
 from spillway.logs.dead_letters import SAMPLES_PER_READ, DeadLetters, Found, Malformed
 from spillway.logs.intervals import NOWHERE, Intervals, among, interval, runs, size, union
 from spillway.logs.kafka_client import Piece, Reader, borrowed_reader, client_config
@@ -52,13 +52,7 @@ OPTIONS: tuple[Option, ...] = (
         without="`json` with a schema, `raw` without",
         choices=("json", "avro", "raw"),
     ),
-    Option(
-        "avro_schemas",
-        "text",
-        "`avro`: the writers' schemas by their numbers, files that each worker has",
-        example="17=bids.avsc,18=bids-2.avsc",
-    ),
-    Option("registry", "text", "`avro`: a Confluent schema registry", example="http://host:8081"),
+    *AVRO,
     Option(
         "headers", "flag", "adds `headers` to raw rows", default=False, also=("includeHeaders",)
     ),
