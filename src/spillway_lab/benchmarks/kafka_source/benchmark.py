@@ -26,8 +26,10 @@ from spillway_lab.benchmarks.registry import Benchmark, BenchReport, BenchSetup
 
 RECORDS, QUICK_RECORDS = 5_000_000, 3_000_000
 BATCH = 1_000_000  # records, of both sources: what a batch costs at a fixed price hardly shows
-THINNED = 0.1  # the share that batches keep where the price of a shed record is measured
-LEAST_RATIO, LEAST_COMBINED, MOST_SHED_US = 3.0, 5.0, 0.3
+SHARES = (0.5, 0.1, 0.01)  # that batches keep of what they scan
+THINNED = 0.1  # the one where the price of a shed record is measured
+LEAST_RATIO, LEAST_COMBINED = 3.0, 5.0
+MOST_SHED_US, MOST_CPU_US = 0.3, 1.4
 
 Row = dict[str, Any]
 
@@ -76,15 +78,18 @@ def _compared(shape: str, place: Place, setup: BenchSetup, begun: float) -> Row:
         NATIVE: [
             Asked(source=NATIVE, shape=shape, batch=BATCH),
             Asked(source=NATIVE, shape=shape, batch=few),
-            Asked(source=NATIVE, shape=shape, batch=few, share=THINNED),
+            *(
+                Asked(source=NATIVE, shape=shape, batch=round(BATCH * share), share=share)
+                for share in SHARES
+            ),
         ],
     }
     found: dict[str, list[Drained]] = {}
     for turn, source in enumerate(asked):
         setup.progress(f"{shape}: {source}", begun + turn / len(asked) / len(SHAPES))
         found[source] = in_a_new_process(drained, asked[source], place)
-    [spark], [python], [native, dense, thinned] = found[SPARK], found[PYTHON], found[NATIVE]
-    shed = 1.0 - THINNED
+    [spark], [python], [native, dense, *shares] = found[SPARK], found[PYTHON], found[NATIVE]
+    thinned, shed = shares[SHARES.index(THINNED)], 1.0 - THINNED
     return {
         "spark_rows_s": _rows_s(spark),
         "python_rows_s": _rows_s(python),
@@ -97,7 +102,10 @@ def _compared(shape: str, place: Place, setup: BenchSetup, begun: float) -> Row:
             name: round(seconds / native.scanned * 1e6, 3) for name, seconds in native.cpu_s.items()
         },
         "shed_cpu_us": round((_cpu_us(thinned) - THINNED * _cpu_us(dense)) / shed, 3),
-        "thinned_rows_s": _rows_s(thinned),
+        "scanned_rows_s": {
+            f"{share:.0%}": _rows_s(one)
+            for share, one in zip((1.0, *SHARES), (native, *shares), strict=True)
+        },
     }
 
 
@@ -122,7 +130,12 @@ def _missed(results: dict[str, Row]) -> list[str]:
         for shape, row in results.items()
         if row["shed_cpu_us"] > MOST_SHED_US
     ]
-    return slow + dear
+    heavy = [
+        f"{shape}: a record takes {row['gate_cpu_us']} us, {MOST_CPU_US} at most is asked for"
+        for shape, row in results.items()
+        if row["gate_cpu_us"] > MOST_CPU_US
+    ]
+    return slow + dear + heavy
 
 
 def _table(results: dict[str, Row]) -> Table:

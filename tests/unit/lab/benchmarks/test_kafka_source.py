@@ -21,10 +21,13 @@ from spillway_lab.benchmarks.memory import cpu_s, set_cores
 
 
 def test_a_slow_source_and_a_dear_shed_record_are_failures() -> None:
-    fine = {"ratio": 3.0, "shed_cpu_us": 0.3}
+    fine = {"ratio": 3.0, "shed_cpu_us": 0.3, "gate_cpu_us": 1.4}
     slow, dear = fine | {"ratio": 2.99}, fine | {"shed_cpu_us": 0.31}
     assert _missed({"stateless": fine, "windowed": fine}) == []
     assert "windowed: 2.99 times as fast" in _missed({"stateless": fine, "windowed": slow})[0]
+    assert (
+        "windowed: a record takes 1.5 us" in _missed({"windowed": fine | {"gate_cpu_us": 1.5}})[0]
+    )
     assert "windowed-combined: 3.0 times" in _missed({"windowed-combined": fine})[0]
     assert "stateless: a shed record takes 0.31 us" in _missed({"stateless": dear})[0]
 
