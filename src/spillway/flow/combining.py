@@ -80,14 +80,13 @@ class _Combining:
         self._partials: dict[str, Partial] = {}
 
     def combined(self) -> Combined:
+        if self._tree.find(exp.AggFunc) is None:
+            raise _cannot("it has no aggregate")
         window = self._window()
         for projection in self._tree.expressions:
             _name(projection)
-        aggregates = list(_outermost(self._tree, exp.AggFunc))
-        if not aggregates:
-            raise _cannot("it has no aggregate")
         where = self._tree.args.get("where")
-        merged = [(aggregate, self._merged(aggregate)) for aggregate in aggregates]
+        merged = [(a, self._merged(a)) for a in list(_outermost(self._tree, exp.AggFunc))]
         keys = tuple(dict.fromkeys(self._keys(where)))
         conditions, left = conditions_of(where, keys, self._column, self._kind)
         for made in (*self._partials, MATCHES):
