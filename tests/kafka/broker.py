@@ -146,11 +146,16 @@ def classpath() -> str:
 
 
 def spark_source_jars() -> list[str]:
-    """The jars of Spark's own Kafka source and of from_avro, as far as Spark does not bring it."""
-    ours = ("spark-sql-kafka", "spark-token-provider", "spark-avro")
-    parts = (*ours, "kafka-clients", "commons-pool2")
+    """The jars of Spark's own Kafka source, as far as Spark does not bring them."""
+    parts = ("spark-sql-kafka", "spark-token-provider", "kafka-clients", "commons-pool2")
     jars = _resolved("spark-source.txt", "-Pspark-source").split(os.pathsep)
     return [jar for jar in jars if Path(jar).name.startswith(parts)]
+
+
+def spark_avro_jars() -> list[str]:
+    """The jar of Spark's functions for Avro."""
+    jars = _resolved("spark-avro.txt", "-Pspark-avro").split(os.pathsep)
+    return [jar for jar in jars if Path(jar).name.startswith("spark-avro")]
 
 
 def _resolved(file: str, *arguments: str) -> str:
