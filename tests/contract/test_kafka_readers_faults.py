@@ -66,9 +66,8 @@ def test_a_batch_whose_bytes_changed_ends_both_at_its_first_record(
     options = options_of(kafka_broker, topic)
     found = [outcome(r, tmp_path, options, SCHEMA, whole(records), None) for r in READERS]
     assert found[0].rows == found[1].rows
-    assert [json.loads(row.split("'n': ")[1].split(",")[0]) for row in found[0].rows] == [
-        *range(100)
-    ]
+    numbers = [int(row.split("'n': ")[1].split(",")[0]) for row in found[0].rows]
+    assert numbers == list(range(100))
     for one in found:
         assert "partition 0, offset 100" in one.said
         assert one.totals == {"malformed": 0, "lost": 0}
