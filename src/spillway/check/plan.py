@@ -16,6 +16,7 @@ from spillway.flow.derived import expanded
 from spillway.flow.flow import Flow, Query
 from spillway.flow.sql import read_by
 from spillway.hosts.spark.worker.rows import ARRIVAL, OURS, WEIGHT
+from spillway.logs.catalog import MADE_UP
 from spillway.templates.instances import shapes_of, template_of
 
 DERIVED = Path("streams")  # in the folder of the flow that runs
@@ -88,9 +89,11 @@ def _reads(name: str, query: Query, flow: Flow) -> str:
     try:
         require_one_stream(name, query, flow)
         [stream] = read_by(name, query, flow)
-        declared = columns_of(stream, flow.streams[stream])
-        if declared is None or None in declared.values():
-            return "tuples or partial rows: the columns are known when it runs"
+        if stream in flow.queries:  # a derived one
+            return "tuples or partial rows: its columns are known when it runs"
+        if flow.streams[stream].columns is None and flow.streams[stream].source not in MADE_UP:
+            return f"tuples: stream '{stream}' declares no columns"
+        declared = columns_of(stream, flow.streams[stream]) or {}
         known = [*declared.items(), (ARRIVAL, OURS[ARRIVAL]), (WEIGHT, OURS[WEIGHT])]
         columns = StructType([StructField(c, kind) for c, kind in known if kind is not None])
         combined(name, answer_sql(name, query, flow), flow, columns)

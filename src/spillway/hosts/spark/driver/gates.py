@@ -8,6 +8,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.types import StructField, StructType
 
 from spillway.classes.turns import batches_in_flight
+from spillway.errors import SpillwayError
 from spillway.estimates.flow import gate_options
 from spillway.flow.flow import Flow, Query
 from spillway.flow.reading import columns_read
@@ -17,6 +18,7 @@ from spillway.hosts.spark.driver.executors import live_cores
 from spillway.hosts.spark.files import Folder
 from spillway.hosts.spark.session.pools import task_slots
 from spillway.hosts.spark.worker.rows import ARRIVAL, HEARTBEAT, OURS, WEIGHT, own_columns
+from spillway.logs.catalog import MADE_UP
 from spillway.model import parse_duration_s
 
 SHORT_TASKS = 4  # per core and batch, where a high class waits for the tasks of a low one
@@ -58,9 +60,14 @@ class Gates:
         return self.frame(stream_name, options)
 
     def tuples(self, name: str, stream_name: str) -> StructType:
-        """The columns of a query's view that SQL may name: the stream's, and those of the gate."""
+        """The columns of a query's view that SQL may name: the stream's, and those of the gate.
+
+        A file is not opened for it: it would be read here, and in the workers once more.
+        """
         options = self.options(name, self._flow.queries[name], stream_name)
         columns = self._columns(name, stream_name)
+        if columns is None and self._flow.streams[stream_name].source not in MADE_UP:
+            raise SpillwayError(f"stream '{stream_name}' declares no columns")
         if columns is None:
             theirs = list(own_columns(options).fields)
         else:
