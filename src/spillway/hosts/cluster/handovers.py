@@ -5,9 +5,9 @@ from dataclasses import replace
 from spillway.errors import SpillwayError
 from spillway.flow.flow import Flow, Query
 from spillway.hosts.cluster.assigning import Place, Standing, wants_away
+from spillway.hosts.cluster.changing import both_cuts
 from spillway.hosts.cluster.messages import Assignment
 from spillway.hosts.cluster.moving import begun, given_up, moved_on
-from spillway.hosts.spark.driver.own_windows import windowed
 
 
 class Handovers:
@@ -28,9 +28,9 @@ class Handovers:
         if node is None:
             return given
         query = given.changes_to or given.query
+        before, after = (Query.model_validate(dict(version)) for version in (given.query, query))
         try:
-            windowed(name, Query.model_validate(given.query), self._flow)
-            windowed(name, Query.model_validate(query), self._flow)
+            both_cuts(name, before, after, self._flow)
         except SpillwayError as error:
             return given_up(given, str(error))
         return begun(given, query, node, now)

@@ -32,7 +32,7 @@ BEATS = 5  # in a lease
 LAST_BATCH_S = 3.0  # that a query which leaves may take for the batch it is in
 HANGS_S = 60.0  # a query that takes longer to stop
 _LOOK_S = 0.1
-_MOVING_S = 0.5  # between two beats while a query moves: its two sides wait for each other
+_MOVING_S = 0.2  # between two beats while a query moves: its two sides wait for each other
 Say = Callable[[str], None]
 
 
@@ -156,7 +156,7 @@ class Node:
             costs=() if application is None else costs(application, duties.queries, time.time()),
             states={} if application is None else {n: application.states.of(n) for n in self._busy},
             failed=dict(self._failed),
-            reached={} if self._handing is None else dict(self._handing.reached),
+            reached={} if self._handing is None else self._handing.said(),
             machine=socket.gethostname(),
             time_s=time.time(),
         )

@@ -1,7 +1,6 @@
 """What a flow's queries compute: frames over their gates, started into their sinks."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -10,8 +9,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spillway.estimates.flow import answer_sql
 from spillway.flow.derived import ARRIVAL
 from spillway.flow.frames import function_of
+from spillway.hosts.spark.driver.cuts import Cut, part_of, told_apart
 from spillway.hosts.spark.driver.gates import schema_text
-from spillway.hosts.spark.driver.own_windows import Windowed, own_results, told_apart
 from spillway.hosts.spark.session.partitions import partitions_of_state
 from spillway.hosts.spark.worker.instances import fused_frame
 from spillway.sinks import catalog as sinks
@@ -42,8 +41,8 @@ class Answers:
         if query.python is not None:
             frame = function_of(name, query.python)(**frames)
         elif store is None:
-            windows = self._windows(name)
-            frame = spark.sql(windows.sql if windows else answer_sql(name, query, flow))
+            cut = self._cut(name)
+            frame = spark.sql(cut.sql if cut else answer_sql(name, query, flow))
         else:
             frame = fused_frame(spark, application.templates[name].template, store)
         gates.schemas[name] = schema_text(frame, without=ARRIVAL)
@@ -54,12 +53,12 @@ class Answers:
         query, frame = application.flow.queries[name], self.frame(name)
         spark, checkpoint = application.spark, application.folder.checkpoint(name)
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.class_name)
-        part = None if self._windows(name) is None else partial(own_results, checkpoint)
+        part = part_of(self._cut(name), query, checkpoint)
         fence = application.fence_of(name)
         with partitions_of_state(spark, query.partitions):
             return sinks.start(frame, name, query, str(checkpoint), fence, part)
 
-    def _windows(self, name: str) -> Windowed | None:
+    def _cut(self, name: str) -> Cut | None:
         """None: its results are all its own, always."""
         application = self._application
         if not application.moves:
