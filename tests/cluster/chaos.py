@@ -38,6 +38,7 @@ cluster:
   fewest: 2
   most: 2
   upper: 20.0  # what moves is moved by the rounds
+  handover: 5m
   lease: {lease:g}s
 spark:
   config: {{spark.driver.memory: 600m}}

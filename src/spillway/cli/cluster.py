@@ -221,8 +221,12 @@ def stop_query(
 @query.command("change")
 def change_query(
     name: Annotated[str, typer.Argument(help="the query")],
-    of: Annotated[Path | None, typer.Option("--cluster", help="the cluster file")] = None,
-    folder: Annotated[Path | None, typer.Option(help="or that of a running `spillway run`")] = None,
+    of: Annotated[
+        Path,
+        typer.Option(
+            "--cluster", "--folder", help="the cluster file, or the folder of a `spillway run`"
+        ),
+    ],
     sql: Annotated[Path | None, typer.Option(help="a file with its other text")] = None,
     partitions: Annotated[int | None, typer.Option(help="of its state")] = None,
     back: Annotated[bool, typer.Option(help="to the version before")] = False,
@@ -235,10 +239,13 @@ def change_query(
     changes: dict[str, Any] = {} if partitions is None else {"partitions": partitions}
     if sql is not None:
         changes["sql"] = text_of(sql)
-    if folder is not None and of is None:
-        change_here(folder, name, None if back else changes, only_check=check, as_json=as_json)
-    elif of is None or folder is not None:
-        raise SpillwayError("give --cluster FILE, or --folder FOLDER of a running `spillway run`")
+    if not of.exists():
+        raise SpillwayError(
+            f"'{of}' is not there: give --cluster FILE, or --folder FOLDER of a running"
+            " `spillway run`"
+        )
+    if of.is_dir():
+        change_here(of, name, None if back else changes, only_check=check, as_json=as_json)
     elif check:
         say_change(_place(of), name, None if back else changes, as_json)
     else:
