@@ -23,7 +23,9 @@ RETRY_S = 1.0  # after a connection has failed none is tried for this long,
 LONGEST_RETRY_S = 8.0  # and for twice as long after each further one
 ANSWER_S = 0.25  # how much longer than the asked wait an answer may take
 _LONGEST_LINE_BYTES = 1 << 20
-_LISTENS_S = 0.5  # without tuples a gate has nothing to ask, but may have something to hear
+# Without tuples a gate has nothing to ask, but may have something to hear: soon, when it has come
+# to where it was told not to go beyond.
+_LISTENS_S, _LISTENS_AT_BOUND_S = 0.5, 0.05
 
 Ask = Callable[[Report], Order | None]
 
@@ -62,7 +64,8 @@ class Leased:
 
     @property
     def listens(self) -> bool:
-        return self._elapsed() - self._heard_s > _LISTENS_S
+        after_s = _LISTENS_S if self.order.until is None else _LISTENS_AT_BOUND_S
+        return self._elapsed() - self._heard_s > after_s
 
     @property
     def holds(self) -> bool:
