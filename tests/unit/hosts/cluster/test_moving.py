@@ -119,6 +119,23 @@ def test_a_successor_that_fails_or_never_catches_up_is_given_up() -> None:
     assert step(late, standing()).state == "leaves"
 
 
+def test_an_origin_that_does_not_finish_keeps_its_part_and_it_is_said_once() -> None:
+    given = begun()
+    assert given.next is not None
+    takes = replace(given, next=replace(given.next, state="takes", from_us=9))
+    handovers = Handovers(FLOW, 60.0)
+    assert handovers.go_on("counts", takes, standing(), to_c, 0.0) is None
+    late = handovers.go_on("counts", takes, standing(), to_c, 61.0)
+    assert late is not None
+    assert late.next == takes.next
+    assert "a has not finished its part within 60 s: its watermark" in late.reason
+    assert handovers.go_on("counts", late, standing(), to_c, 99.0) is None
+    done = standing(a=report("a1", reached=reaches(finished=True)))
+    moved = handovers.go_on("counts", late, done, to_c, 100.0)
+    assert moved is not None
+    assert moved.generation == 2
+
+
 def test_the_next_attempt_has_a_checkpoint_of_its_own() -> None:
     failed = step(begun(), standing(b=report("b1", failed={"counts@2": "no"})))
     again = step(replace(failed, stops_first=False), standing())
