@@ -68,7 +68,7 @@ def cut_of(name: str, query: Query, flow: Flow) -> Cut:
             raise cannot_move(name, "its results are rows: write mode: append")
         streams = streams_of(name, query.sql, flow)
         return Rowwise(sql=sql, streams=streams, columns=tuple(tree.named_selects))
-    return windowed(name, query, flow, tree)
+    return windowed(name, sql, flow)
 
 
 def told_apart(name: str, query: Query, flow: Flow) -> Cut | None:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from spillway.errors import SpillwayError
-from spillway.flow.flow import Flow, Query
-from spillway.flow.sql import streams_of, text_of
+from spillway.flow.flow import Flow
+from spillway.flow.sql import parse, streams_of, text_of, with_column
 from spillway.flow.time_windows import TimeWindow, is_time_window, time_window
 from spillway.handover import FOREVER
 from spillway.hosts.spark.files import logged_batch
@@ -36,10 +36,11 @@ class Windowed:
     columns: tuple[str, ...]  # of its results
 
 
-def windowed(name: str, query: Query, flow: Flow, tree: exp.Query) -> Windowed:
-    """Raises with the reason why results cannot be told apart by their windows; `tree`: its SQL."""
-    assert query.sql is not None
-    streams = streams_of(name, query.sql, flow)
+def windowed(name: str, sql: str, flow: Flow) -> Windowed:
+    """Raises with the reason why results cannot be told apart by their windows. The text stays as
+    it was written, but for one more column."""
+    tree = parse(name, sql)
+    streams = streams_of(name, sql, flow)
     if len(streams) > 1:
         raise cannot_move(
             name,
@@ -55,10 +56,12 @@ def windowed(name: str, query: Query, flow: Flow, tree: exp.Query) -> Windowed:
     written, window = _grouped_by(name, tree)
     if window.column != flow.streams[streams[0]].event_time:
         raise cannot_move(name, f"its windows are over '{window.column}', which has no watermark")
-    columns = tuple(tree.named_selects)
-    start = exp.Dot(this=written.copy(), expression=exp.to_identifier("start"))
-    tree.select(exp.alias_(start, START), copy=False)
-    return Windowed(sql=text_of(tree), window=window, streams=streams, columns=columns)
+    return Windowed(
+        sql=with_column(sql, f"{text_of(written)}.start AS {START}"),
+        window=window,
+        streams=streams,
+        columns=tuple(tree.named_selects),
+    )
 
 
 def own_results(checkpoint: Path, rows: DataFrame, batch_id: int) -> DataFrame:

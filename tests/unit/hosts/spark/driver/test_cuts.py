@@ -104,6 +104,16 @@ def test_a_query_that_looks_at_one_row_at_a_time_is_cut_by_rows(
     assert START not in found.sql
 
 
+def test_the_text_stays_as_it_was_written() -> None:
+    text = f"""SELECT  extract(year FROM max(event_time)) AS y, -- the year
+        count(*) FILTER (WHERE id IS DISTINCT FROM 3) AS n, max(id) IS DISTINCT FROM 4 AS d
+        FROM readings {BY}"""
+    found = of(text)
+    column = f", WINDOW(event_time, '2 seconds').start AS {START} "
+    assert column in found.sql
+    assert found.sql.replace(column, "") == text
+
+
 def test_a_sink_that_keeps_nothing_needs_no_cut(tmp_path: Path) -> None:
     for sink, has_part in (({"type": "noop"}, False), (KAFKA, True)):
         flow = flow_of("SELECT id FROM readings", sink=sink)
