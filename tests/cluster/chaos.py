@@ -3,7 +3,7 @@
     python tests/cluster/chaos.py folder|kafka ROUNDS [SEED]
 
 Two nodes, two coordinators, a query over windows and one without state. Each round one of them is
-to move while it runs, and at a random moment of the move a node or the leader is killed or frozen
+to move while it runs, and at some stage of the move a node or the leader is killed or frozen
 for longer than its lease, or the broker is killed and comes back; the round ends when all is
 settled. With Kafka the rows go into a topic, exactly once. Prints counts as JSON, and exits with 0
 only if every row and every window came out once and whole and the audit over all ledgers is exact.
@@ -45,7 +45,8 @@ spark:
 """
 )
 ROWS = "rows"  # the topic
-LONGEST_MOVE_S = 12.0  # faults come at any moment of it
+STAGES = {"counts": ["follows", "cuts", "takes"], "rows": ["follows", "cuts", "has moved"]}
+STAGE_S = 120.0  # until a fault comes, whatever the move is at
 
 
 class Chaos:
@@ -59,8 +60,7 @@ class Chaos:
         query = chance.choice(sorted(before))
         to = next(node for node in live.status()["nodes"] if node != before[query]["node"])
         live.ask("cluster", "move", query, to, "--cluster", str(live.file))
-        time.sleep(chance.uniform(0.0, LONGEST_MOVE_S))
-        state = (live.status()["queries"][query]["next"] or {}).get("state", "no move under way")
+        state = self._await_stage(query, before[query]["generation"])
         brokers = [] if self.broker is None else ["broker"]
         target = chance.choice(["origin", "destination", "leader", *brokers])
         fault = "killed" if target == "broker" else chance.choice(["killed", "frozen"])
@@ -80,6 +80,19 @@ class Chaos:
             flush=True,
         )
 
+    def _await_stage(self, query: str, generation: int) -> str:
+        """Until the move has come to a stage of it, and perhaps a little longer."""
+        wanted, ends_s = self._chance.choice(STAGES[query]), time.monotonic() + STAGE_S
+        while time.monotonic() < ends_s:
+            now = self._live.status()["queries"][query]
+            under_way = (now["next"] or {}).get("state", "stops first")
+            state = "has moved" if now["generation"] != generation else str(under_way)
+            if state in (wanted, "has moved"):
+                time.sleep(self._chance.choice([0.0, 0.0, 0.5, 2.0]))
+                return state
+            time.sleep(0.05)
+        return "is late"
+
     def _restart_broker(self) -> None:
         assert self.broker is not None
         self.broker.stop()
@@ -96,6 +109,7 @@ class Chaos:
             psutil.wait_procs(own, timeout=10.0)
             if node is None:
                 live.coordinator()  # the next stand-by
+            time.sleep(1.5 * LEASE_S)  # until then nobody has noticed
             return
         asleep = [process] if node is None else tree_of(process)
         for each in asleep:
@@ -127,7 +141,8 @@ def rows_in(broker: Broker) -> list[int]:
 def _all_well(now: dict[str, Any]) -> bool:
     nodes = now["nodes"].values()
     fresh = all(node.get("reported_s_ago", 99.0) < LEASE_S for node in nodes)
-    return len(nodes) == 2 and fresh and settled(now)
+    running = all(node["state"] == "running" for node in nodes)
+    return len(nodes) == 2 and fresh and running and settled(now)
 
 
 def main(control: str, rounds: int, seed: int) -> int:
