@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -171,8 +172,11 @@ def _run(chaos: Chaos, live: Live, control: str, rounds: int) -> int:
     live.coordinator()
     live.coordinator()
     live.await_(_all_well, START_S)
-    for number in range(1, rounds + 1):
-        chaos.round(number)
+    done = 0
+    with suppress(KeyboardInterrupt):  # Ctrl-C: what has been done counts
+        for done in range(1, rounds + 1):
+            chaos.round(done)
+    live.await_(_all_well, START_S + 4 * LEASE_S)
     time.sleep(5.0)
     live.ask("cluster", "stop", str(live.file), "--wait", "90s")
     audit = json.loads(live.ask("cluster", "audit", str(live.file), "--json"))
@@ -180,7 +184,7 @@ def _run(chaos: Chaos, live: Live, control: str, rounds: int) -> int:
     tuples, wrong = differences(Path(os.environ[FOLDER]), rows)
     said = {
         "control_log": control,
-        "rounds": rounds,
+        "rounds": done,
         **dict(sorted(chaos.counts.items())),
         "tuples_compared": tuples,
         "differences": len(wrong),
