@@ -169,6 +169,7 @@ def main(control: str, rounds: int, seed: int) -> int:
 
 def _run(chaos: Chaos, live: Live, control: str, rounds: int) -> int:
     begun_s = time.monotonic()
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also where it runs behind a shell
     live.coordinator()
     live.coordinator()
     live.await_(_all_well, START_S)
