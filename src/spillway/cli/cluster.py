@@ -27,10 +27,11 @@ AsJson = Annotated[bool, typer.Option("--json", help="print JSON only")]
 
 
 def _place(file: Path) -> "Place":
-    from spillway.check.flow_file import load_flow
+    from spillway.check.flow_file import load_as_written, load_flow
     from spillway.hosts.cluster.opening import place_of
 
-    return place_of(file, load_flow(file))
+    load_flow(file)  # what is wrong with it, and what it refers to and is not there, is told here
+    return place_of(file, load_as_written(file))
 
 
 def _ask(file: Path, as_json: bool, **request: Any) -> None:
@@ -76,16 +77,18 @@ def run(
 @cluster.command()
 def check(file: File, as_json: AsJson = False) -> None:
     """Check a cluster file and its control log; nothing is started."""
+    from spillway.check.flow_file import load_flow
     from spillway.check.plan import plan_of
     from spillway.cli.check import show_network
+    from spillway.hosts.cluster.written import said_of
 
     place = _place(file)
-    plan = plan_of(place.flow)
+    plan = plan_of(load_flow(file))
     place.reports().read(0)
     place.assignments().read(0)
     moves = moves_of(place)
     if as_json:
-        print_json({**plan.as_json(), "cluster": place.cluster.model_dump(), "moves": moves})
+        print_json({**plan.as_json(), "cluster": said_of(place.cluster), "moves": moves})
         return
     show_network(plan.network())
     wanted = place.cluster
@@ -206,7 +209,11 @@ def add_query(
     as_json: AsJson = False,
 ) -> None:
     """Add queries to a running cluster."""
-    for name, body in _queries_in(file).items():
+    from spillway.hosts.cluster.written import require_references
+
+    added = _queries_in(file)
+    require_references({"queries": added})
+    for name, body in added.items():
         _ask(of, as_json, kind="add", name=name, value=on, query=body)
 
 

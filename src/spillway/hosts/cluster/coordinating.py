@@ -18,6 +18,7 @@ from spillway.coding import from_json, to_json
 from spillway.errors import SpillwayError
 from spillway.flow.cluster import Cluster
 from spillway.flow.links import all_linked
+from spillway.hosts.cluster.bodies import ASSIGNMENTS, REPORTS
 from spillway.hosts.cluster.chief import Chief, Orders
 from spillway.hosts.cluster.control_log import AwayError, Latest, OvertakenError
 from spillway.hosts.cluster.draft import Draft
@@ -39,7 +40,8 @@ class Coordinating:
     def __init__(self, place: Place, say: Say, *, advises: bool = False) -> None:
         cluster, self._place, self._say = place.cluster, place, say
         self.me = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
-        self._reports, self._assignments = Latest(place.reports()), Latest(place.assignments())
+        self._reports = Latest(place.reports(), REPORTS)
+        self._assignments = Latest(place.assignments(), ASSIGNMENTS)
         lease_s = parse_duration_s(cluster.lease)
         self._election = Election(self.me, place.name, lease_s, socket.gethostname())
         self._roster = Roster(lease_s)

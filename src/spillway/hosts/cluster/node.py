@@ -15,16 +15,18 @@ from contextlib import suppress
 
 from spillway.coding import to_json
 from spillway.errors import SpillwayError
-from spillway.flow.flow import Query
+from spillway.hosts.cluster.bodies import ASSIGNMENTS
 from spillway.hosts.cluster.class_orders import ClassOrders
-from spillway.hosts.cluster.control_log import AwayError, ControlLog, Latest
+from spillway.hosts.cluster.control_log import AwayError, Latest
 from spillway.hosts.cluster.duties import Duties, Duty
 from spillway.hosts.cluster.handing import Handing
 from spillway.hosts.cluster.leases import NodeLease
 from spillway.hosts.cluster.messages import NODE, NodeReport, NodeState
 from spillway.hosts.cluster.node_folder import Given, NodeFolder
 from spillway.hosts.cluster.node_view import as_queries, costs, views
+from spillway.hosts.cluster.opening import Place
 from spillway.hosts.cluster.records import Record
+from spillway.hosts.cluster.written import query_of
 from spillway.hosts.spark.driver.application import Application
 from spillway.sinks.fence import Fence
 
@@ -38,11 +40,10 @@ Say = Callable[[str], None]
 
 
 class Node:
-    def __init__(
-        self, name: str, cluster: str, reports: ControlLog, assignments: ControlLog, say: Say
-    ) -> None:
-        self._name, self._cluster, self._say = name, cluster, say
-        self._reports, self._assignments = reports, Latest(assignments)
+    def __init__(self, name: str, place: Place, say: Say) -> None:
+        self._name, self._cluster, self._say = name, place.name, say
+        self._reports, self._beside = place.reports(), place.file.parent
+        self._assignments = Latest(place.assignments(), ASSIGNMENTS)
         self._application: Application | None = None
         self._folder: NodeFolder | None = None
         self._handing: Handing | None = None
@@ -233,7 +234,7 @@ class Node:
         self._folder.given[name] = given
         self._application.event("given", query=name, epoch=duty.epoch, reason=duty.reason)
         try:
-            self._application.add(name, Query.model_validate(dict(duty.query)))
+            self._application.add(name, query_of(name, duty.query, self._beside))
         except SpillwayError as error:
             self._give_up(name, str(error))
 

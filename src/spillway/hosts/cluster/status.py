@@ -6,6 +6,7 @@ from typing import Any
 
 from spillway.coding import from_json
 from spillway.errors import unknown_name
+from spillway.hosts.cluster.bodies import ASSIGNMENTS, REPORTS
 from spillway.hosts.cluster.control_log import Latest
 from spillway.hosts.cluster.draft import Draft
 from spillway.hosts.cluster.messages import (
@@ -27,7 +28,8 @@ class Status:
 
     def __init__(self, place: Place) -> None:
         self._place = place
-        self._reports, self._assignments = Latest(place.reports()), Latest(place.assignments())
+        self._reports = Latest(place.reports(), REPORTS)
+        self._assignments = Latest(place.assignments(), ASSIGNMENTS)
 
     def now(self) -> dict[str, Any]:
         self._reports.read_on()

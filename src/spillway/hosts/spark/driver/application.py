@@ -26,6 +26,7 @@ from spillway.hosts.spark.driver.control_loop import ControlLoop
 from spillway.hosts.spark.driver.dispatch import Dispatcher
 from spillway.hosts.spark.driver.executors import live_cores
 from spillway.hosts.spark.driver.gates import Gates
+from spillway.hosts.spark.driver.passed import PassedRows
 from spillway.hosts.spark.driver.progress import (
     BatchProgress,
     DeliveredBatch,
@@ -91,6 +92,7 @@ class Application:
         )
         self.conditions = self._conditions.now
         self._loop = ControlLoop(self, self._conditions, cores=self._cores)
+        self._passed = PassedRows(flow, folder)
         self.scaling: Scaling | None = None  # where the flow says `scale`
 
     def _make_control(self) -> None:
@@ -235,8 +237,9 @@ class Application:
         self._conditions.use(flow)
 
     def supervise(self) -> None:
-        """Restart queries that ended by themselves."""
+        """Restart queries that ended by themselves, delete what all of them have passed."""
         self.queries.supervise()
+        self._passed.look(self._streams, self.clock.now_s())
 
     @property
     def looked_s(self) -> float | None:
