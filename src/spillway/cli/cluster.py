@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import yaml
 
-from spillway.cli.changes import moves_of, say_change, text_of
+from spillway.cli.changes import FALLBACK, change_here, moves_of, say_change, text_of
 from spillway.cli.screen import console, errors, print_json, print_table
 from spillway.errors import SpillwayError
 from spillway.model import parse_duration_s
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from spillway.hosts.cluster.opening import Place
 
 cluster = typer.Typer(help="Run one flow on many nodes.", no_args_is_help=True)
-query = typer.Typer(help="Add and stop queries while a cluster runs.", no_args_is_help=True)
+query = typer.Typer(help="Add, stop and change queries while they run.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(help="the cluster file: a flow file with a section cluster")]
 Of = Annotated[Path, typer.Option("--cluster", help="the cluster file")]
@@ -97,8 +97,9 @@ def check(file: File, as_json: AsJson = False) -> None:
         f" {wanted.cores} task slots; its control log answers",
         highlight=False,
     )
-    for why in (why for why in moves.values() if why is not None):
-        console.print(why, highlight=False)
+    for name, why in moves.items():
+        way = f"query '{name}' moves while it runs" if why is None else f"{why}: {FALLBACK}"
+        console.print(way, highlight=False)
 
 
 @cluster.command()
@@ -227,7 +228,12 @@ def stop_query(
 @query.command("change")
 def change_query(
     name: Annotated[str, typer.Argument(help="the query")],
-    of: Of,
+    of: Annotated[
+        Path,
+        typer.Option(
+            "--cluster", "--folder", help="the cluster file, or the folder of a `spillway run`"
+        ),
+    ],
     sql: Annotated[Path | None, typer.Option(help="a file with its other text")] = None,
     partitions: Annotated[int | None, typer.Option(help="of its state")] = None,
     back: Annotated[bool, typer.Option(help="to the version before")] = False,
@@ -240,7 +246,14 @@ def change_query(
     changes: dict[str, Any] = {} if partitions is None else {"partitions": partitions}
     if sql is not None:
         changes["sql"] = text_of(sql)
-    if check:
+    if not of.exists():
+        raise SpillwayError(
+            f"'{of}' is not there: give --cluster FILE, or --folder FOLDER of a running"
+            " `spillway run`"
+        )
+    if of.is_dir():
+        change_here(of, name, None if back else changes, only_check=check, as_json=as_json)
+    elif check:
         say_change(_place(of), name, None if back else changes, as_json)
     else:
         kind = "back" if back else "change"

@@ -53,6 +53,18 @@ def text_of(tree: exp.Expr) -> str:
     return tree.sql("spark").replace(TIME_WINDOW.upper(), "WINDOW").replace(TIME_WINDOW, "WINDOW")
 
 
+def with_column(sql: str, column: str) -> str:
+    """The text of one SELECT with one more column behind its own, as it was written otherwise."""
+    depth, before = 0, None
+    for token in sqlglot.tokenize(sql, read="spark"):
+        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
+        is_from = token.token_type == TokenType.FROM and before != TokenType.DISTINCT
+        if is_from and depth == 0:
+            return f"{sql[: token.start]}, {column} {sql[token.start :]}"
+        before = token.token_type
+    raise SpillwayError(f"'{shown(sql)}' has no FROM")
+
+
 def streams_of(name: str, sql: str, flow: Flow) -> tuple[str, ...]:
     """The streams that a query reads, in the flow's order; unknown tables are refused."""
     tree = parse(name, sql)

@@ -61,6 +61,12 @@ class Folder:
             lock.take()
             lock.release()
 
+    def combination(self, query: str) -> Path:
+        """Is there where the query's checkpoint was begun over partial rows; beside it, because
+        whoever goes on with the checkpoint has to know."""
+        checkpoint = self.checkpoint(query)
+        return checkpoint.with_name(f"{checkpoint.name}.combined")
+
     @property
     def journal(self) -> Path:
         return self.root / "journal.jsonl"

@@ -20,7 +20,7 @@ from spillway.flow.flow import Flow, Query, ServiceClass
 from spillway.flow.links import all_linked, linked
 from spillway.flow.sql import read_by
 from spillway.hosts.spark.driver.answers import Answers
-from spillway.hosts.spark.driver.channel import ChannelServer
+from spillway.hosts.spark.driver.channel import ChangeQuery, ChannelServer, refuse_query
 from spillway.hosts.spark.driver.conditions import Conditions
 from spillway.hosts.spark.driver.control_loop import ControlLoop
 from spillway.hosts.spark.driver.dispatch import Dispatcher
@@ -78,7 +78,8 @@ class Application:
         self._monitor: ProgressMonitor | None = None
         self._lock, self._changing = threading.Lock(), threading.Lock()
         self.fence_of: Callable[[str], Fence | None] = lambda query: None
-        self.moves = False  # its queries may move to other applications while they run
+        self.moves = False  # its queries may move or change while they run
+        self.change_query: ChangeQuery = refuse_query
         self._make_control()
         self.states = States(self.dispatcher.last_report, self.progress, self._counted_s)
         self.answers = Answers(self)
@@ -110,6 +111,7 @@ class Application:
             self.answer,
             self.dispatcher.leave,
             lambda key, to: self.change(key, to, by="spillway set"),
+            lambda name, version, only_check: self.change_query(name, version, only_check),
         )
         path = str(self._channel.path)
         self.gates = Gates(self.flow, self.spark, self.folder, self._streams, path)
