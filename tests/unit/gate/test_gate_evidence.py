@@ -42,6 +42,21 @@ def test_batches_of_many_sizes_do_not() -> None:
     assert left.most_per_s(1.2) == pytest.approx(1e4 / 1.2, rel=0.35)
 
 
+def test_all_of_the_last_batches_are_kept_in_mind_and_one_in_two_seconds_before() -> None:
+    found = Seen()
+    for number in range(400):
+        ended_s = 1_000.0 + 0.5 * number
+        found.add(BatchRecord(kept_tuples=1, scanned_tuples=1, duration_s=0.4, ended_s=ended_s))
+    ends = np.array([batch.ended_s for batch in found.all()])
+    steps = np.diff(ends)
+    assert (steps[-17:] == 0.5).all(), "eighteen in a row"
+    assert steps[:19] == pytest.approx(np.full(19, 2.0)), "twenty before"
+    assert len(ends) == 38
+    assert found.lasts_s == pytest.approx(199.5)
+    found.add(BatchRecord(kept_tuples=1, scanned_tuples=1, duration_s=0.4, ended_s=500.0))
+    assert (len(found.all()), found.lasts_s) == (1, 0.0), "the clock was set back"
+
+
 def test_a_pause_is_no_price() -> None:
     found = seen([1000, 2000] * 15, 0.2, 1e-5)
     last = found.last
