@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from confluent_kafka import Producer
@@ -17,7 +18,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
 
 BEGIN_MS = 1_767_225_600_000
 EVERY_MS = 700
-TOPICS = {"bought": 2, "returned": 1}
+PARTITIONS = {"bought": 2, "returned": 1}
 CHECKSUMS = "spark.sql.streaming.checkpoint.fileChecksum.enabled"
 GATE = {"delay": "60 seconds"}
 
@@ -28,12 +29,14 @@ class Shop:
     def __init__(self, broker: Any) -> None:
         self.servers = broker.bootstrap
         self._producer = Producer({"bootstrap.servers": self.servers, "log_level": 0})
-        self.ids: dict[str, int] = dict.fromkeys(TOPICS, 0)
-        for topic, partitions in TOPICS.items():
+        own = uuid4().hex[:6]
+        self.topics = {f"{name}-{own}": partitions for name, partitions in PARTITIONS.items()}
+        self.ids: dict[str, int] = dict.fromkeys(self.topics, 0)
+        for topic, partitions in self.topics.items():
             broker.create_topic(topic, partitions=partitions, config={"retention.ms": "-1"})
 
     def sell(self, records: int) -> None:
-        for topic, partitions in TOPICS.items():
+        for topic, partitions in self.topics.items():
             first = self.ids[topic]
             for number in [*range(max(0, first - 60), first, 10), *range(first, first + records)]:
                 self._producer.produce(
@@ -79,7 +82,9 @@ class Job:
     def run(self, source: str, **options: str) -> None:
         read = self._spark.readStream.format(source).options(**options)
         read = read.option("kafka.bootstrap.servers", self._shop.servers)
-        frame = read.option("subscribe", ",".join(TOPICS)).option("startingOffsets", "earliest")
+        frame = read.option("subscribe", ",".join(self._shop.topics)).option(
+            "startingOffsets", "earliest"
+        )
         order = F.from_json(F.col("value").cast("string"), "id long").alias("order")
         orders = frame.load().select("topic", "timestamp", order)
         minute = F.window("timestamp", "1 minute").alias("minute")
