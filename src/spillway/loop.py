@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from spillway.ports import Journal, LoadManager, Plant
+from spillway.ports import Decider, Journal, Plant
 
 
-def tick(plant: Plant, managers: Mapping[str, LoadManager], journal: Journal | None = None) -> None:
+def tick(plant: Plant, managers: Mapping[str, Decider], journal: Journal | None = None) -> None:
     """Every decision, of every law on every host, is made here; managers are found by class."""
     for measurement in plant.observe():
         decision = managers[measurement.class_name].decide(measurement)

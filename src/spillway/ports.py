@@ -14,13 +14,15 @@ from spillway.model import Decision, Measurement
 Cadence = Literal["batch", "period", "buffer"]
 
 
-class LoadManager(Protocol):
+class Decider(Protocol):
+    def decide(self, measurement: Measurement) -> Decision: ...
+
+
+class LoadManager(Decider, Protocol):
     """When and how much to shed: one control law, its few numbers as state, no clock, no I/O."""
 
     cadence: ClassVar[Cadence]
     adapts: ClassVar[bool]  # answers to the load; what does not is never overruled
-
-    def decide(self, measurement: Measurement) -> Decision: ...
 
 
 class Plant(Protocol):

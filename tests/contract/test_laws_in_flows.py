@@ -5,7 +5,7 @@ same on Spark itself.
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import ClassVar
 
@@ -26,6 +26,7 @@ from spillway.model import Decision, KeepFraction, Measurement, Target
 from spillway.ports import Cadence, LoadManager
 
 COST = BatchCost(fixed_s=0.2, kept_s=1e-3, scanned_s=1e-5, noise=0.05)
+OVERLOADS = (1.3, 2.0, 5.0)
 SETTLED_S = 60.0  # after the start, and after every change
 TARGET, WIDE = Target(delay_s=2.0), Target(delay_s=3.0)
 # PID steers towards an empty queue whatever the target; PIE's steps are too small for batches.
@@ -71,13 +72,14 @@ def kept_per_s(done: list[Finished], from_s: float, to_s: float) -> float:
     return sum(d.part.delivered_tuples for d in inside) / (to_s - from_s)
 
 
-def one_query(law: LoadManager, overload: float = 2.0) -> tuple[float, float]:
+def one_query(
+    law: LoadManager, overload: float = 2.0, noise: float = COST.noise, seed: int = 0
+) -> tuple[float, float]:
     """(delay over target, kept over what the oracle keeps), once settled."""
     rate_per_s, ends_s = overload * capacity_per_s(TARGET), SETTLED_S + 40.0
-    host = VirtualHost(
-        [query("q", law, rate_per_s, TARGET, ends_s, "c")],
-        {"c": ClassTerms(priority=1, target=TARGET)},
-    )
+    one = query("q", law, rate_per_s, TARGET, ends_s, "c")
+    one = replace(one, cost=replace(COST, noise=noise))
+    host = VirtualHost([one], {"c": ClassTerms(priority=1, target=TARGET)}, seed=seed)
     host.advance(ends_s)
     done = host.lanes["q"].finished
     best = oracle.uniform_rate_per_s(rate_per_s, TARGET, COST.fixed_s, COST.kept_s, COST.scanned_s)
@@ -90,9 +92,16 @@ def holds(found: tuple[float, float]) -> bool:
 
 
 @pytest.mark.parametrize("name", HOLDING)
-@pytest.mark.parametrize("overload", [1.3, 2.0, 5.0])
+@pytest.mark.parametrize("overload", OVERLOADS)
 def test_one_query_holds_its_target_and_wastes_little(name: str, overload: float) -> None:
     assert holds(one_query(make(name), overload))
+
+
+@pytest.mark.parametrize("name", HOLDING)
+def test_uneven_batches_do_not_drive_the_mean_above_the_target(name: str) -> None:
+    """Batches that differ by 10 %, as they do on a machine with other work."""
+    runs = [one_query(make(name), noise=0.1, seed=seed)[0] for seed in range(6)]
+    assert 0.8 <= sum(runs) / len(runs) <= 1.1
 
 
 @pytest.mark.parametrize("name", LAWS)
@@ -125,11 +134,18 @@ def test_two_queries_of_unequal_load_hold_the_target_of_their_class(name: str) -
 
 @pytest.mark.parametrize("name", HOLDING)
 def test_two_classes_hold_their_targets_while_quotas_change(name: str) -> None:
-    """One core for two: gold has three quarters of it at first, and half of it later."""
+    most = 1.3 if name == "aloma" else 1.25  # it hunts: 40 s are two or three of its swings
+    for late in on_one_core(make(name), make(name)):
+        assert 0.7 <= late <= most
+
+
+def on_one_core(gold: LoadManager, bronze: LoadManager, noise: float = COST.noise) -> list[float]:
+    """Delays over targets: gold has three quarters of the core at first, and half of it later."""
     settle_s = 1.5 * SETTLED_S  # ALoMa goes by steps of one per cent
     change_s, ends_s = settle_s + 40.0, 2 * settle_s + 80.0
-    rate = 2.0 * capacity_per_s(WIDE)
-    queries = [query(n, make(name), rate, WIDE, ends_s, n) for n in ("gold", "bronze")]
+    rate, laws = 2.0 * capacity_per_s(WIDE), {"gold": gold, "bronze": bronze}
+    queries = [query(name, law, rate, WIDE, ends_s, name) for name, law in laws.items()]
+    queries = [replace(one, cost=replace(COST, noise=noise)) for one in queries]
     terms = {
         "gold": ClassTerms(priority=3, target=WIDE, lend=0.0),
         "bronze": ClassTerms(priority=2, target=WIDE, lend=0.0),
@@ -139,11 +155,24 @@ def test_two_classes_hold_their_targets_while_quotas_change(name: str) -> None:
     host.control.change("gold", replace(terms["gold"], priority=2))
     host.control.turns.set_quotas({"gold": 0.5, "bronze": 0.5})
     host.advance(ends_s)
-    for from_s, to_s in ((settle_s, change_s), (change_s + settle_s, ends_s)):
-        for lane in host.lanes.values():
-            late = delay_s(lane.finished, from_s, to_s) / WIDE.delay_s
-            most = 1.3 if name == "aloma" else 1.25  # it hunts: 40 s are two or three of its swings
-            assert 0.7 <= late <= most, (lane.query.name, from_s)
+    return [
+        delay_s(lane.finished, from_s, to_s) / WIDE.delay_s
+        for from_s, to_s in ((settle_s, change_s), (change_s + settle_s, ends_s))
+        for lane in host.lanes.values()
+    ]
+
+
+class _LastPeriod(Ctrl):
+    """With the last period for T, however unlike the next one."""
+
+    def _usual(self, period_s: float) -> float:
+        return period_s
+
+
+def test_ctrl_does_not_swing_where_batches_wait_for_each_other() -> None:
+    steady = on_one_core(Ctrl(), Ctrl(), noise=0.1)
+    swinging = on_one_core(_LastPeriod(), _LastPeriod(), noise=0.1)
+    assert max(steady) <= 1.1 < max(swinging)
 
 
 class FlippedSign(Ctrl):
@@ -167,7 +196,16 @@ class Idle:
 
 
 @pytest.mark.parametrize(
-    "broken", [Idle(), FlippedSign(), Fixed(keep_fraction=0.1), Fixed(keep_fraction=0.9), Nothing()]
+    "broken",
+    [
+        Idle,
+        FlippedSign,
+        lambda: Fixed(keep_fraction=0.1),
+        lambda: Fixed(keep_fraction=0.5),
+        lambda: Fixed(keep_fraction=0.9),
+        Nothing,
+    ],
 )
-def test_a_broken_law_does_not_pass_for_one_that_holds(broken: LoadManager) -> None:
-    assert not holds(one_query(broken))
+def test_a_broken_law_does_not_pass_for_one_that_holds(broken: Callable[[], LoadManager]) -> None:
+    """At one overload it may be right by chance."""
+    assert not all(holds(one_query(broken(), overload)) for overload in OVERLOADS)

@@ -189,6 +189,38 @@ def test_one_from_before_that_comes_in_between_is_fenced_again(
     assert ids == list(range(len(ids)))
 
 
+def test_delays_behind_a_link_count_from_the_first_arrival(
+    spark: SparkSession, tmp_path: Path, kafka_broker: Any
+) -> None:
+    """All rows arrived a minute ago, whenever the topic got them."""
+    brokers, topic = kafka_broker.bootstrap, "aged"
+    kafka_broker.create_topic(topic)
+    given = flow_to(brokers, topic, 5000).model_dump(by_alias=True)
+    given["streams"]["results"] = {
+        "source": "kafka",
+        "options": {
+            "topic": topic,
+            "startingOffsets": "earliest",
+            "kafka.bootstrap.servers": brokers,
+        },
+        "columns": {"id": "BIGINT"},
+    }
+    given["queries"]["second"] = {"sql": "SELECT id FROM results", "sink": {"type": "noop"}}
+    application = Application(Flow.model_validate(given), spark, Folder(root=tmp_path))
+    application.start()
+    try:
+        until(lambda: _kept(application, "second/") >= 5000, "not all rows came")
+    finally:
+        application.stop()
+    behind = [b for b in application.batches if b.gate.startswith("second/") and b.kept_tuples]
+    assert min(batch.mean_delay_s for batch in behind) > 50.0
+
+
+def _kept(application: Application, gate: str) -> int:
+    application.supervise()
+    return sum(b.kept_tuples for b in application.batches if b.gate.startswith(gate))
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_drivers_that_are_killed_lose_nothing_and_double_nothing_behind_the_link(

@@ -12,9 +12,9 @@ from spillway.check.analysis import UNNAMED, Analysis, analysed
 from spillway.check.columns import Columns, columns_of
 from spillway.check.document import Location
 from spillway.errors import SpillwayError, unknown_name
-from spillway.estimates.flow import selection_of
 from spillway.flow.derived import ARRIVAL
 from spillway.flow.flow import Flow, Query, Stream
+from spillway.flow.shedders import selection_of
 from spillway.flow.sql import parse, streams_of
 from spillway.gate.shedders.expressions import evaluate
 

@@ -107,6 +107,7 @@ def _flow(manager: str) -> "Flow":
         " avg(value) AS mean FROM readings GROUP BY window(event_time, '10 seconds'), key"
     )
     by_key = {"class": "gold", "mode": "update", "sink": {"type": "noop"}, "sql": sql}
+    by_key |= {"combine": False}  # it is overload that is shown, which needs a dear query
     return Flow.model_validate(
         {
             "streams": {"readings": readings},

@@ -184,6 +184,11 @@ class Query(Part):
     estimate: bool = Field(
         False, description="aggregates as estimates with bounds, as in docs/estimates.md"
     )
+    combine: bool = Field(
+        True,
+        description="windowed aggregates over one stream are computed in part where it is read, as"
+        " in docs/combine.md; taken up by a new checkpoint",
+    )
     confidence: float = Field(0.95, ge=0.5, le=0.999, description="of the bounds of estimates")
     error: str | None = Field(None, description="error budget of sums and counts, such as '5%'")
     error_tuples: int = Field(

@@ -17,6 +17,7 @@ from spillway.flow.sql import parse, streams_of, text_of
 
 _UNCOMMITTED = "read_uncommitted"
 _ISOLATION = "kafka.isolation.level"
+_ARRIVAL_TIME = "arrival_time"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,7 +56,19 @@ def readers_of(flow: Flow) -> Mapping[str, tuple[str, ...]]:
 
 def all_linked(flow: Flow) -> Flow:
     queries = {name: linked(name, query, flow) for name, query in flow.queries.items()}
-    return flow.model_copy(update={"queries": queries})
+    streams = {name: _timed(stream, flow) for name, stream in flow.streams.items()}
+    return flow.model_copy(update={"queries": queries, "streams": streams})
+
+
+def _timed(stream: Stream, flow: Flow) -> Stream:
+    """Where every row of a topic bears the time of its first arrival, delays count from there."""
+    place = _read(stream)
+    writers = (
+        [] if place is None else [i for i in flow.queries.items() if _written(i[1].sink) == place]
+    )
+    if stream.source != "kafka" or not writers or not all(_passes(*one) for one in writers):
+        return stream
+    return stream.model_copy(update={"options": {_ARRIVAL_TIME: "record", **stream.options}})
 
 
 def linked(name: str, query: Query, flow: Flow) -> Query:
@@ -70,12 +83,20 @@ def linked(name: str, query: Query, flow: Flow) -> Query:
 
 
 def _with_arrival(name: str, query: Query) -> str | None:
+    tree = _row_wise(name, query)
+    return query.sql if tree is None else text_of(with_arrival(tree))
+
+
+def _passes(name: str, query: Query) -> bool:
+    """Whether its rows bear the time of their first arrival."""
+    return _row_wise(name, query) is not None
+
+
+def _row_wise(name: str, query: Query) -> exp.Select | None:
     if query.sql is None or query.estimate:
-        return query.sql
+        return None
     tree = parse(name, query.sql)
-    if not isinstance(tree, exp.Select) or stateful(tree) is not None:
-        return query.sql
-    return text_of(with_arrival(tree))
+    return tree if isinstance(tree, exp.Select) and stateful(tree) is None else None
 
 
 def _written(sink: Sink) -> tuple[str, ...] | None:

@@ -36,7 +36,7 @@ from spillway.model import (
     Report,
     Target,
 )
-from spillway.ports import LoadManager
+from spillway.ports import Decider, LoadManager
 
 _NO_PERIOD_YET = Decision(action=ADMIT_ALL, reason="admits everything until a period has passed")
 
@@ -257,7 +257,7 @@ class Gate:
         )
         return self._meter, self._standing
 
-    def _decides(self) -> LoadManager:
+    def _decides(self) -> Decider:
         """What gathered until something has to go is no law's doing."""
         assert self._standing is not None
         self._left_behind |= self._restraint.look(self._standing, self.prices)

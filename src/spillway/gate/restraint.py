@@ -16,6 +16,7 @@ from spillway.gate.room import Reach, Room
 from spillway.gate.shed_limit import ShedAccount
 from spillway.model import (
     ADMIT_ALL,
+    SHORTEST_DELAY_S,
     Backlog,
     BatchRecord,
     Decision,
@@ -25,7 +26,7 @@ from spillway.model import (
     Prices,
     Target,
 )
-from spillway.ports import Cadence, LoadManager
+from spillway.ports import Cadence, Decider, LoadManager
 
 # A spared query keeps tuples that come late because others are in its way. After downtime its
 # backlog is older than that: then it cuts what is stale, once, as any gate does.
@@ -33,6 +34,7 @@ HOPELESS_TARGETS = 5.0
 _BEHIND = 2.0  # intervals of batches: a backlog that spans more is being caught up
 _KNOWN = 5.0  # intervals: so long a catch-up takes before it is known what arrives meanwhile
 _SILENCE = 2.0  # targets without a tuple end an overload
+_AIM = 0.95  # of the target: what the papers' laws steer by
 _PROBE_EVERY = 6  # batches
 _PROBE_IN_DOUBT = 2
 _PROBE_TUPLES = 200  # at least: fewer cost nothing
@@ -107,10 +109,12 @@ class Restraint:
         """Whether a law does what it says: nothing holds back one that does not answer to load."""
         return self.must_go or not law.adapts
 
-    def decider(self, law: LoadManager) -> LoadManager:
+    def decider(self, law: LoadManager) -> Decider:
         """A law that steers by what it did before is asked only when something has to go: it would
         take what nobody shed for an error of its own."""
-        return law if law.cadence == "batch" or self.lets(law) else self
+        if law.cadence == "batch":
+            return law
+        return Inside(law) if self.lets(law) else self
 
     def quiet(self, now_s: float) -> None:
         """Nothing waits. Where that lasts, an overload is over."""
@@ -193,3 +197,19 @@ def _keeps(decision: Decision, backlog: Backlog) -> bool:
     if isinstance(action, KeepFraction):
         return action.fraction >= 1.0
     return action.tuples >= backlog.pending_tuples
+
+
+class Inside:
+    """A law of a period or a buffer, that steers by a little less than the target.
+
+    Such a law brings its mean to what it steers by while batches are even. Where they differ by 10
+    to 15 %, as on a machine with other work, its mean ends 1 to 10 % above that.
+    """
+
+    def __init__(self, law: LoadManager) -> None:
+        self._law = law
+
+    def decide(self, measurement: Measurement) -> Decision:
+        target = measurement.target
+        aimed = replace(target, delay_s=max(SHORTEST_DELAY_S, _AIM * target.delay_s))
+        return self._law.decide(replace(measurement, target=aimed))

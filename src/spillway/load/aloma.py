@@ -12,7 +12,10 @@ from spillway.ports import Cadence
 
 State = Literal["normal", "under threshold", "over threshold"]
 
-_THRESHOLD = 0.93  # of the target: it steps once the threshold is passed, so it hunts above it
+# The threshold, as a part of the target, when nobody gives one: where it begins, how far it goes,
+# what the mean response is led to, and how fast. Fast would be one more swing; 0.03 is 33 periods.
+_BEGINS, _LEAST, _MOST, _AIM, _GAIN = 0.9, 0.6, 1.0, 0.98, 0.03
+_MOST_ERROR = 0.5  # of the target: one long stall must not move it far
 _CAPACITY = 0.8  # before the first period, where nobody says
 _CAPACITY_RANGE = (0.01, 64.0)
 
@@ -30,9 +33,12 @@ class Aloma:
     Eq. 5.1 moves L_C by log2(z + 1) / z of its distance to L, z the distance in per cent of L_C,
     at least 1. Eq. 5.2: x = 1 + log2(k), k how often in sequence; x is in points of the shed
     share. Normal is a response time of at most twice the smallest seen; that smallest is doubled
-    every `refresh_periods` and replaced by the next smaller one. Over threshold is above
-    `threshold` times the target: it steps once that is passed and so hunts around a delay above
-    it, which would be above the target if the threshold were the target itself.
+    every `refresh_periods` and replaced by the next smaller one.
+
+    Over threshold is above `threshold` times the target. In the thesis the threshold is the target.
+    It steps once that is passed, and the more so the more uneven its batches are: so it hunts
+    around a delay above the threshold, by 3 to 30 %. Where no threshold is given it therefore
+    follows the responses while something is shed, until their mean lies a little below the target.
 
     Assumption: the load statistics are roughly right and the target lies above the response time
     of an unloaded system. The response time is measured, so any scheduler and any query network
@@ -57,9 +63,9 @@ class Aloma:
             kind="number",
             above=0.0,
             at_most=1.0,
-            default=_THRESHOLD,
             meaning="above this part of the target the response time is over threshold; 1 as in"
             " the thesis, where delays settle above the target",
+            without="what leads the mean response a little below the target",
         ),
     )
 
@@ -68,10 +74,11 @@ class Aloma:
         *,
         headroom: float | None = None,
         refresh_periods: int = 60,
-        threshold: float = _THRESHOLD,
+        threshold: float | None = None,
     ) -> None:
         require(refresh_periods >= 1, "refresh_periods", refresh_periods, "1 or more")
-        self._threshold = threshold
+        self._follows = threshold is None
+        self._threshold = _BEGINS if threshold is None else threshold
         self._capacity = Headroom(headroom, _CAPACITY)  # L_C
         self._refresh_periods = refresh_periods
         self._periods = 0
@@ -149,4 +156,8 @@ class Aloma:
         if response_s is None:
             return self._previous_s or 0.0 if measurement.queued_load_s > 0.0 else 0.0
         self._smallest_s = min(self._smallest_s, response_s)
+        if self._follows and self._shed > 0.0:
+            error = _AIM - response_s / measurement.target.delay_s
+            moved = self._threshold + _GAIN * min(max(-_MOST_ERROR, error), _MOST_ERROR)
+            self._threshold = min(max(_LEAST, moved), _MOST)
         return response_s

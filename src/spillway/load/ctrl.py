@@ -10,6 +10,7 @@ from spillway.model import ADMIT_ALL, Decision, Measurement
 from spillway.options import Option
 from spillway.ports import Cadence
 
+_NEWS = 0.3  # of the usual period: the weight of the last one
 # What `design` takes, here and in laws that share it.
 DESIGN_OPTIONS = (
     Option(
@@ -83,6 +84,9 @@ class Ctrl:
     wrong H by itself. On micro-batches that takes periods that hold whole batches; a gate
     decides when batches have ended and has no others.
 
+    T is the usual period. On micro-batches a period is a batch and now and then three times as long
+    as the one before; with the last one for T the queue of two classes on one core swings widely.
+
     u stays between -H / c, with which nothing is admitted, and what it comes to while the queue is
     empty. The paper has no such bound; without it one wild estimate (a cold start, where c can be
     wrong by a factor of hundred) is remembered for a minute.
@@ -121,6 +125,7 @@ class Ctrl:
         self._controller = design(poles, a)
         self._error_s = 0.0
         self._growth_per_s = 0.0
+        self._period_s: float | None = None  # smoothed
 
     def decide(self, measurement: Measurement) -> Decision:
         headroom = self._headroom.of(measurement)
@@ -131,20 +136,26 @@ class Ctrl:
         capacity = headroom / measurement.cost_s
         delay_s = (max(0, measurement.queued_tuples) + 1) / capacity
         error_s = measurement.target.delay_s - delay_s
-        law = self._controller
+        law, period_s = self._controller, self._usual(measurement.period_s)
         drive = law.b0 * error_s + law.b1 * self._error_s
-        growth = capacity / measurement.period_s * drive - law.a * self._growth_per_s
-        most = law.steady(measurement.target.delay_s) * capacity / measurement.period_s
+        growth = capacity / period_s * drive - law.a * self._growth_per_s
+        most = law.steady(measurement.target.delay_s) * capacity / period_s
         growth = min(max(-capacity, growth), most)
-        period_s, offered = measurement.period_s, measurement.offered_tuples
-        leaving = measurement.completed_tuples if self._measured else capacity * period_s
-        admissible = growth * period_s + leaving
+        arriving_per_s = measurement.offered_tuples / measurement.period_s
+        leaving_per_s = measurement.completed_tuples / measurement.period_s
+        admissible_per_s = growth + (leaving_per_s if self._measured else capacity)
         self._error_s, self._growth_per_s = error_s, growth
         return Decision(
-            action=share(admissible, offered),
+            action=share(admissible_per_s, arriving_per_s),
             reason=f"estimated delay {delay_s:.3g} s, queue may grow by {growth:.3g}/s",
             headroom=headroom,
         )
+
+    def _usual(self, period_s: float) -> float:
+        """T: what is decided now holds in the next period, not in the last one."""
+        usual_s = self._period_s or period_s
+        self._period_s = usual_s + _NEWS * (period_s - usual_s)
+        return self._period_s
 
     def _forget(self, headroom: float) -> Decision:
         self._error_s = self._growth_per_s = 0.0

@@ -17,13 +17,15 @@ from confluent_kafka import KafkaException
 from spillway.clock import WallClock
 from spillway.errors import SpillwayError
 from spillway.gate.options import FAIL_ON_DATA_LOSS
+from spillway.logs.avro_schemas import AVRO, Schemas
 from spillway.logs.dead_letters import SAMPLES_PER_READ, DeadLetters, Found, Malformed
 from spillway.logs.intervals import NOWHERE, Intervals, among, interval, runs, size, union
-from spillway.logs.json_rows import JsonDecoder
 from spillway.logs.kafka_client import Piece, Reader, borrowed_reader, client_config
 from spillway.logs.kafka_form import Form
 from spillway.logs.kafka_history import WatermarkHistory
 from spillway.logs.kafka_native import takes
+from spillway.logs.kafka_parts import parts_of
+from spillway.logs.kafka_record_times import RecordTimes
 from spillway.logs.kafka_rows import RAW_COLUMNS, RAW_HEADERS
 from spillway.logs.kafka_starts import WHEN, Starts
 from spillway.logs.kafka_topics import KafkaTopics, TopicLog
@@ -48,8 +50,9 @@ OPTIONS: tuple[Option, ...] = (
         "choice",
         "what becomes of the value: columns, or the seven of Spark's own Kafka source",
         without="`json` with a schema, `raw` without",
-        choices=("json", "raw"),
+        choices=("json", "avro", "raw"),
     ),
+    *AVRO,
     Option(
         "headers", "flag", "adds `headers` to raw rows", default=False, also=("includeHeaders",)
     ),
@@ -86,11 +89,19 @@ OPTIONS: tuple[Option, ...] = (
         without="`dead_letters` beside the ledger, else in a private temporary folder",
     ),
     Option(TOPIC_ID, "text", "Kafka's id of the topic, pinned by the first start", set_by="run"),
+    Option(
+        "arrival_time",
+        "choice",
+        "when a row arrived: when the log had it, or the time that its record bears, which is that"
+        " of its first arrival where a link brought it",
+        default="log",
+        choices=("log", "record"),
+    ),
     ORDER,
 )
 
-SEEK_TUPLES = 5_000  # a longer hole in `wanted` is not fetched: about where a seek gets cheaper
 _SEED_POINTS = 64
+_OFFSETS = pa.schema([("offset", pa.int64())])
 
 
 def require(options: Mapping[str, Any]) -> None:
@@ -144,9 +155,14 @@ class KafkaLog:
         # Such a gate reads a range once for every mask: the others may yet find something in it.
         self._once = not any(lowered(options).get(name) for name in ("masks", "split"))
         self._topic_id: str | None = given[TOPIC_ID]
+        self._by_record: bool = given["arrival_time"] == "record"
+        self._record_times: dict[int, RecordTimes] = {}
         self._histories: dict[int, WatermarkHistory] = {}
-        if self._decode == "json" and schema is None:
-            raise SpillwayError("option 'decode' is 'json': give the schema of the values")
+        if self._decode != "raw" and schema is None:
+            said = f"option 'decode' is '{self._decode}': give the schema of the values"
+            raise SpillwayError(said)
+        asked = given["avro_schemas"], given["registry"]
+        self._avro = Schemas.given(*asked, self._outage_s) if self._decode == "avro" else None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return KafkaLog, (dict(self._options), self._wanted_schema, self._topic, self._first)
@@ -161,6 +177,9 @@ class KafkaLog:
         return extent
 
     def arrivals(self, span: Span) -> ArrivalCurve:
+        if self._by_record:
+            times = self._record_times.setdefault(span.partition, RecordTimes(self._times_at))
+            return times.curve(span)
         history = self._histories.setdefault(span.partition, WatermarkHistory())
         if span.tuples and (history.first is None or span.start < history.first):
             history.seed(self._older_samples(span, history))
@@ -170,7 +189,7 @@ class KafkaLog:
         malformed, lost, reached = [NOWHERE], [NOWHERE], span.start
         samples: list[Malformed] = []
         try:
-            for piece in self._pieces(span, wanted, lost):
+            for piece in self._pieces(self._form, span, wanted, lost):
                 found = piece.malformed
                 malformed.append(runs(np.array([m.position for m in found], dtype=np.int64)))
                 samples += found[: SAMPLES_PER_READ - len(samples)]
@@ -210,12 +229,25 @@ class KafkaLog:
             self._watch.commit(self._group, stops)
 
     def _pieces(
-        self, span: Span, wanted: npt.NDArray[np.int64] | None, lost: list[Intervals]
+        self,
+        form: Form,
+        span: Span,
+        wanted: npt.NDArray[np.int64] | None,
+        lost: list[Intervals],
     ) -> Iterator[Piece]:
         """Pieces with the wanted records; long holes are never fetched."""
-        with self._reader(self._form) as reader:
-            for part in _parts(span, wanted):
-                yield from reader.fetch(self._form, part, wanted, self._outage_s, lost)
+        with self._reader(form) as reader:
+            for part in parts_of(span, wanted):
+                yield from reader.fetch(form, part, wanted, self._outage_s, lost)
+
+    def _times_at(self, span: Span, wanted: npt.NDArray[np.int64]) -> list[tuple[int, float]]:
+        form = Form(topic=self._topic, schema=_OFFSETS, raw=True)
+        rows = [p.rows for p in self._pieces(form, span, wanted, []) if p.rows is not None]
+        return [
+            (place, moment.timestamp())
+            for batch in rows
+            for place, moment in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        ]
 
     def _reader(self, form: Form) -> AbstractContextManager[Reader]:
         native = self._wants_native and takes(form)
@@ -254,7 +286,8 @@ class KafkaLog:
 
     @cached_property
     def _form(self) -> Form:
-        return Form(topic=self._topic, schema=self._schema, raw=self._decode == "raw")
+        raw = self._decode == "raw"
+        return Form(topic=self._topic, schema=self._schema, raw=raw, avro=self._avro)
 
     @cached_property
     def _schema(self) -> pa.Schema:
@@ -262,18 +295,6 @@ class KafkaLog:
             have = RAW_COLUMNS.append(RAW_HEADERS) if self._headers else RAW_COLUMNS
             return conformed(have, self._wanted_schema, "a raw Kafka record")
         assert self._wanted_schema is not None
-        JsonDecoder(self._wanted_schema)
+        form = Form(topic=self._topic, schema=self._wanted_schema, raw=False, avro=self._avro)
+        _ = form.decoder  # raises for columns that no such record has
         return self._wanted_schema
-
-
-def _parts(span: Span, wanted: npt.NDArray[np.int64] | None) -> list[Span]:
-    """What to fetch: all of the span, or what lies between the long holes of `wanted`."""
-    if wanted is None or len(wanted) == 0:
-        return [span] if wanted is None and span.tuples else []
-    breaks = np.flatnonzero(np.diff(wanted) > SEEK_TUPLES)
-    starts = wanted[np.concatenate(([0], breaks + 1))].tolist()
-    stops = (wanted[np.concatenate((breaks, [len(wanted) - 1]))] + 1).tolist()
-    return [
-        Span(partition=span.partition, start=start, stop=stop)
-        for start, stop in zip(starts, stops, strict=True)
-    ]

@@ -82,3 +82,21 @@ def test_an_estimate_behind_a_link_is_refused() -> None:
     given["queries"]["third"] |= {"sql": "SELECT count(*) AS n FROM stored", "estimate": True}
     with pytest.raises(SpillwayError, match=r"queries\.third\.estimate .* query 'second' writes"):
         check_answers(Flow.model_validate(given))
+
+
+@pytest.mark.parametrize(
+    ("sql", "time"),
+    [("SELECT id FROM ticks", "record"), ("SELECT count(*) AS id FROM ticks", None)],
+)
+def test_delays_behind_a_link_count_from_the_first_arrival(sql: str, time: str | None) -> None:
+    """Where rows bear it: an aggregate's rows arrive when they are made."""
+    streams = all_linked(flow(sql)).streams
+    assert streams["results"].options.get("arrival_time") == time
+    assert "arrival_time" not in streams["stored"].options  # such a log keeps it by itself
+
+
+def test_a_stream_whose_time_is_given_keeps_it() -> None:
+    given = flow().model_dump(by_alias=True)
+    given["streams"]["results"]["options"]["arrival_time"] = "log"
+    streams = all_linked(Flow.model_validate(given)).streams
+    assert streams["results"].options["arrival_time"] == "log"

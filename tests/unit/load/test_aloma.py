@@ -67,3 +67,32 @@ def test_the_smallest_response_time_is_refreshed(measure) -> None:  # type: igno
     assert "under" in feed(law, measure, delay_s=0.3).reason
     feed(law, measure, delay_s=0.3)
     assert "normal" in feed(law, measure, delay_s=0.3).reason  # 0.1 has become 0.2
+
+
+@pytest.mark.parametrize("late", [0.5, 2.0])
+def test_the_threshold_follows_what_the_delays_come_to(measure, late: float) -> None:  # type: ignore[no-untyped-def]
+    """As long as something is shed; one that is given stays."""
+    free, given = Aloma(headroom=0.8), Aloma(headroom=0.8, threshold=0.9)
+    for law in (free, given):
+        feed(law, measure, admitted_load=1.6, offered_load=1.6, delay_s=3.0)  # sheds from here on
+        at_first = _over(law, measure)
+        for _ in range(40):
+            feed(law, measure, admitted_load=0.8, offered_load=1.6, delay_s=2.0 * late)
+        if law is free:
+            assert (_over(law, measure) > at_first) is (late < 1.0)
+        else:
+            assert _over(law, measure) == at_first
+
+
+def _over(law, measure) -> float:  # type: ignore[no-untyped-def]
+    """The smallest delay of a target of 2 s that counts as late."""
+    from copy import deepcopy
+
+    delays_s = [0.02 * step for step in range(1, 150)]
+    late = (
+        d
+        for d in delays_s
+        if "over"
+        in feed(deepcopy(law), measure, admitted_load=0.8, offered_load=1.6, delay_s=d).reason
+    )
+    return next(late)

@@ -18,6 +18,7 @@ from spillway.cluster.coordinator.directive import CoordinatorSettings
 from spillway.coding import from_json, to_json
 from spillway.errors import SpillwayError
 from spillway.flow.cluster import Cluster
+from spillway.flow.links import all_linked
 from spillway.hosts.cluster.chief import Chief, Orders
 from spillway.hosts.cluster.control_log import AwayError, Latest, OvertakenError
 from spillway.hosts.cluster.draft import Draft
@@ -179,7 +180,7 @@ class Coordinating:
 
 
 def _given(place: Place, lease_s: float) -> FlowGiven:
-    flow = place.flow.model_dump(by_alias=True, exclude={"queries", "cluster"})
+    flow = all_linked(place.flow).model_dump(by_alias=True, exclude={"queries", "cluster"})
     cluster = place.cluster
     return FlowGiven(
         flow=flow,

@@ -61,6 +61,10 @@ class Folder:
             lock.take()
             lock.release()
 
+    def combination(self, query: str) -> Path:
+        """Is there where the query's checkpoint was begun over partial rows."""
+        return self.root / "combined" / query
+
     @property
     def journal(self) -> Path:
         return self.root / "journal.jsonl"

@@ -21,6 +21,7 @@ from spillway.clock import WallClock
 from spillway.errors import SpillwayError
 from spillway.gate.offsets import SENTINEL
 from spillway.gate.options import GateOptions
+from spillway.hosts.spark.worker.partial_rows import Combiner, partial_schema, tuples_schema
 from spillway.hosts.spark.worker.rows import HEARTBEAT, Rows, asked_columns, spark_schema
 from spillway.hosts.spark.worker.slices import Slice, heartbeat_slice, slices
 from spillway.logs import catalog
@@ -46,6 +47,8 @@ class Spillway(DataSource):
 
     def schema(self) -> StructType | str:
         catalog.require_there(self.options)
+        if self._gate.combine is not None:
+            return partial_schema(self._gate.combine, self._gate.heartbeat_column is not None)
         return spark_schema(self.options, self._gate)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -67,7 +70,9 @@ class Gate(DataSourceStreamReader, SupportsTriggerAvailableNow):
         rows = gate.heartbeat_column is not None and HEARTBEAT in schema.names
         self._gate = replace(gate, heartbeat_rows=rows)
         self._schema = schema
-        self._asked = asked_columns(schema, options)
+        combine = gate.combine
+        self._tuples = schema if combine is None else tuples_schema(combine)
+        self._asked = asked_columns(self._tuples, options)
         self._made: Planner | None = None
         self._adopting: Adopting | None = None
 
@@ -122,7 +127,11 @@ class Gate(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(partition, Slice)
         options = {**self._options, **partition.pinned}
         rows = Rows(self._schema, self._gate.heartbeat_column)
-        if partition.beats_us is None:
-            return rows.of(partition, catalog.open_log(options, self._asked))
-        look = catalog.without_consequences(options)
-        return rows.beat(partition, catalog.open_log(look, self._asked))
+        if partition.beats_us is not None:
+            look = catalog.without_consequences(options)
+            return rows.beat(partition, catalog.open_log(look, self._asked))
+        log = catalog.open_log(options, self._asked)
+        if self._gate.combine is None:
+            return rows.of(partition, log)
+        tuples = Rows(self._tuples).of(partition, log)
+        return Combiner(self._gate.combine, rows.schema).partial_rows(tuples)
