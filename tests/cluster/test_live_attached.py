@@ -1,5 +1,6 @@
 """Two applications of somebody's own, one set of classes, and a coordinator that dies."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from live import Live
@@ -106,6 +108,11 @@ def applications(live: Live) -> Iterator[tuple[Application, Application]]:
         each.close()
 
 
+def asked(address: str) -> Any:
+    with urlopen(address, timeout=30) as answer:
+        return json.loads(answer.read())
+
+
 def attached(live: Live) -> dict[str, list[str]]:
     nodes = live.status()["nodes"].items()
     return {name: node["queries"] for name, node in nodes if node["state"] == "attached"}
@@ -117,6 +124,11 @@ def test_two_applications_share_classes_and_lose_nothing_with_their_coordinator(
     orders, trends = applications
     coordinator = live.coordinator()
     wait_until(lambda: attached(live) == {"orders": ["counts"], "trends": ["counts"]})
+    page = (live.root / "run" / "watch").read_text().strip()
+    wait_until(lambda: len(asked(f"{page}/api/state")["queries"]) == 2)
+    state = asked(f"{page}/api/state")
+    assert {query["name"] for query in state["queries"]} == {"orders/counts", "trends/counts"}
+    assert all(asked(f"{node['watch']}/healthz")["alive"] for node in state["cluster"]["nodes"])
     # By priority bronze owns a seventh of its machine; of both machines it owns two sevenths, and
     # all that it wants it wants here.
     wait_until(lambda: any(shares["bronze"] > 0.2 for shares in trends.owns()))

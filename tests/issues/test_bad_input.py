@@ -57,7 +57,7 @@ BROKEN = [
     ("symbol: string", "symbol: [string]", 9, "columns.symbol is a list: it must be a text"),
     ("symbol: string", "'sym bol': string", 9, "it must be a name"),
     (", kafka.bootstrap.servers: 'h:9092'", "", 8, "'kafka.bootstrap.servers' is missing"),
-    ("topic: t", "topic: t, decode: avro", 8, "it must be json or raw"),
+    ("topic: t", "topic: t, decode: avro", 8, "say where the schemas are"),
     ("price > 3", "price > ", 23, "cannot be parsed at line 1"),
     ("price > 3", "pricee > 3", 23, "did you mean 'price'?"),
     (
