@@ -19,10 +19,10 @@ from pydantic import ValidationError
 from spillway.check.plan import FlowPlan, plan_of
 from spillway.check.problems import problems_of
 from spillway.check.said import problems_in
-from spillway.errors import SpillwayError
+from spillway.errors import SpillwayError, require
 from spillway.flow import flow as parts
 from spillway.flow.scale import Scale
-from spillway.flow.values import Part
+from spillway.flow.values import Name, Part
 from spillway.model import Target, parse_duration_s
 
 if TYPE_CHECKING:
@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 
 PartType = TypeVar("PartType", bound=Part)
 _NO_NAME = re.compile(r"[^A-Za-z0-9_.-]")  # in the name of an application
+
+
+class _Attached(Part):
+    classes: dict[Name, parts.ServiceClass]
 
 
 def progress(query: Any) -> "tuple[GateProgress, ...]":
@@ -74,6 +78,8 @@ def attach(
     from spillway.hosts.spark.driver.attachment import Attachment
     from spillway.hosts.spark.files import Folder
 
+    require(watch is None or isinstance(watch, str), "watch", watch, "HOST:PORT, on, off or None")
+    require("\0" not in str(folder), "folder", str(folder), "a path")
     place = None if cluster is None else _place(Path(cluster), classes)
     terms = _terms(classes or {}, node) if place is None else place.flow.classes
     said = {} if place is None else place.flow.control.model_dump(exclude_unset=True)
@@ -90,23 +96,25 @@ def _terms(
 ) -> Mapping[str, parts.ServiceClass]:
     if node is not None:
         raise SpillwayError("node is a name in a cluster: give cluster as well, or leave it out")
-    for name, given in classes.items():
-        if "manager" in given:
+    terms = _checked(_Attached, "", {"classes": classes}).classes
+    for name in terms:
+        if "manager" in classes[name]:
             raise SpillwayError(
                 f"classes.{name}.manager is the gates' to say: give their option 'manager'"
             )
-    if not classes:
+    if not terms:
         raise SpillwayError("classes is empty: name at least one, with its delay")
-    return {n: _checked(parts.ServiceClass, f"classes.{n}", dict(c)) for n, c in classes.items()}
+    return terms
 
 
 def _place(file: Path, classes: object) -> "Place":
-    from spillway.check.flow_file import load_flow
+    from spillway.check.flow_file import load_as_written, load_flow
     from spillway.hosts.cluster.opening import place_of
 
     if classes is not None:
         raise SpillwayError("classes and cluster exclude each other: a cluster has its own")
-    return place_of(file, load_flow(file))
+    load_flow(file)  # what is wrong with it is told here
+    return place_of(file, load_as_written(file))
 
 
 def _join(attached: "Attachment", place: "Place", name: str) -> None:
@@ -149,6 +157,7 @@ def scale(
     """
     from spillway.hosts.spark.driver.drop_in import DropInScaling
 
+    require(isinstance(delay, str), "delay", delay, "a target, such as 'p99 2s'")
     given = _checked(Scale, "scale", options)
     return DropInScaling(spark, given, Target.parse(delay), tell or _to_stderr)
 

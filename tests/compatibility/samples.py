@@ -10,6 +10,7 @@ from spillway.coding import to_json
 from spillway.gate.offsets import Arrived, Gap, Offset, Totals, encode
 from spillway.gate.rules import Rule, Stretch
 from spillway.gate.shedders.key import Key
+from spillway.handover import Owned
 from spillway.hosts.cluster.messages import NODE, QUERY, Assignment, NodeReport, Seen, Successor
 from spillway.hosts.cluster.records import Record
 from spillway.hosts.cluster.records import encoded as record_line
@@ -23,7 +24,6 @@ from spillway.model import (
     KeepFraction,
     KeepOfBacklog,
     Measurement,
-    Owned,
     Prices,
     Target,
 )

@@ -80,7 +80,7 @@ class WatchedCluster:
     def _beat(self) -> None:
         while not self._stop.wait(0.2):
             for node in self.nodes:
-                for query in node.busy:
+                for query in RATES.keys() & node.busy.keys():
                     node.seen[query] = _more(node.seen.get(query, Seen()), RATES[query] / 5)
                 node.beat(time.monotonic())
                 if node.name not in self.stuck:
@@ -103,7 +103,9 @@ class WatchedCluster:
         )
 
     def move(self, query: str, node: str) -> str:
-        return ask(self.place, Request(kind="move", name=query, value=node), WAIT_S)
+        return ask(
+            self.place, Request(kind="move", name=query, value=node, stops_first=True), WAIT_S
+        )
 
     def close(self) -> None:
         self._stop.set()

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from spillway.coding import to_json
 from spillway.errors import SpillwayError
+from spillway.hosts.cluster.bodies import ASSIGNMENTS
 from spillway.hosts.cluster.class_orders import ClassOrders
 from spillway.hosts.cluster.control_log import AwayError, Latest
 from spillway.hosts.cluster.duties import Duties
@@ -36,7 +37,8 @@ class Joined:
 
     def __init__(self, name: str, place: Place, application: Application, say: Say) -> None:
         self._name, self._cluster, self._application = name, place.name, application
-        self._reports, self._assignments = place.reports(), Latest(place.assignments())
+        self._reports = place.reports()
+        self._assignments = Latest(place.assignments(), ASSIGNMENTS)
         lease_s = parse_duration_s(place.cluster.lease)
         self._lease = NodeLease(lease_s, lambda: uuid.uuid4().hex[:12])
         self._duties, self._orders = Duties(node=name), ClassOrders(application)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from spillway.coding import from_json
 from spillway.flow.flow import ServiceClass
+from spillway.hosts.cluster.bodies import ASSIGNMENTS, REPORTS
 from spillway.hosts.cluster.control_log import Latest
 from spillway.hosts.cluster.draft import Draft
 from spillway.hosts.cluster.messages import (
@@ -33,7 +34,10 @@ class Heard:
 class Reading:
     def __init__(self, place: Place) -> None:
         self._place = place
-        self._reports, self._assignments = Latest(place.reports()), Latest(place.assignments())
+        self._reports, self._assignments = (
+            Latest(place.reports(), REPORTS),
+            Latest(place.assignments(), ASSIGNMENTS),
+        )
         self._at: dict[str, int] = {}  # node -> position of its last report
         self.said: dict[str, NodeReport] = {}  # last, by node
         self.heard_s: dict[str, float] = {}  # node -> when that was read
