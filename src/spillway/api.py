@@ -18,10 +18,10 @@ from pydantic import ValidationError
 from spillway.check.plan import FlowPlan, plan_of
 from spillway.check.problems import problems_of
 from spillway.check.said import problems_in
-from spillway.errors import SpillwayError
+from spillway.errors import SpillwayError, require
 from spillway.flow import flow as parts
 from spillway.flow.scale import Scale
-from spillway.flow.values import Part
+from spillway.flow.values import Name, Part
 from spillway.model import Target, parse_duration_s
 
 if TYPE_CHECKING:
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from spillway.hosts.spark.driver.gate_progress import GateProgress
 
 PartType = TypeVar("PartType", bound=Part)
+
+
+class _Attached(Part):
+    classes: dict[Name, parts.ServiceClass]
 
 
 def progress(query: Any) -> "tuple[GateProgress, ...]":
@@ -65,14 +69,16 @@ def attach(
     from spillway.hosts.spark.driver.attachment import Attachment
     from spillway.hosts.spark.files import Folder
 
-    for name, given in classes.items():
-        if "manager" in given:
+    terms = _checked(_Attached, "", {"classes": classes}).classes
+    for name in terms:
+        if "manager" in classes[name]:
             raise SpillwayError(
                 f"classes.{name}.manager is the gates' to say: give their option 'manager'"
             )
-    terms = {n: _checked(parts.ServiceClass, f"classes.{n}", dict(c)) for n, c in classes.items()}
     if not terms:
         raise SpillwayError("classes is empty: name at least one, with its delay")
+    require(watch is None or isinstance(watch, str), "watch", watch, "HOST:PORT, on, off or None")
+    require("\0" not in str(folder), "folder", str(folder), "a path")
     root = Path(folder).absolute()
     controls = _checked(parts.Control, "control", control)
     return Attachment(spark, terms, controls, Folder(root=root), _door(root, watch))
@@ -108,6 +114,7 @@ def scale(
     """
     from spillway.hosts.spark.driver.drop_in import DropInScaling
 
+    require(isinstance(delay, str), "delay", delay, "a target, such as 'p99 2s'")
     given = _checked(Scale, "scale", options)
     return DropInScaling(spark, given, Target.parse(delay), tell or _to_stderr)
 

@@ -48,7 +48,7 @@ def _plain(hint: Any, value: Any) -> Any:
     if isinstance(value, tuple):
         return [_plain(h, v) for h, v in zip(_items(hint, len(value)), value, strict=True)]
     if isinstance(value, Mapping):
-        return {k: _plain(_arguments(hint)[1], v) for k, v in value.items()}
+        return {str(k): _plain(_arguments(hint)[1], v) for k, v in value.items()}
     return value
 
 

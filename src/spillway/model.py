@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from spillway.errors import SpillwayError, shown
+from spillway.handover import Owned, Positions
 
 Statistic = Literal["mean", "p95", "p99"]
 
@@ -254,6 +255,7 @@ class Report:
     wait_s: float = 0.0  # how long the answer may be held back until its turn comes
     overloaded: bool = False  # its batches have shown that something has to go
     gives_way: bool = False  # and its delay gives way, because no more data may
+    held: bool = False  # it knows that it is to stand still
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -262,21 +264,6 @@ class LawChoice:
 
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
-
-
-FOREVER = 1 << 62
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Owned:
-    """The windows whose results are this checkpoint's, of a query that moves while it runs: those
-    that start from `from_us` on and before `until_us` (event time, epoch microseconds)."""
-
-    from_us: int = 0
-    until_us: int = FOREVER
-
-
-NOTHING_YET = Owned(from_us=FOREVER)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -294,7 +281,7 @@ class Order:
     plan_until_s: float | None = None  # the host's monotonic clock; None: for ever
     held: bool = False  # nothing is planned, also while the driver does not answer
     owned: Owned | None = None  # None: as the last offset says
-    owned_after: int | None = None  # only right behind this batch; None: behind any
+    until: Positions | None = None  # no batch goes beyond; None: as far as there is
 
 
 ADMIT_ALL = KeepFraction(fraction=1.0)

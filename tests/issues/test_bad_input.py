@@ -66,6 +66,7 @@ BROKEN = [
     (SQL_B, "SELECT symbol FROM raw; SELECT 1", 23, "must be a SELECT"),
     (SQL_B, '"SELECT \'abc FROM raw"', 23, "is not closed"),
     (SQL_B, f"SELECT {DEEP} FROM raw", 23, "is nested too deeply"),
+    (SQL_B, f"SELECT 1 FROM raw {'JOIN raw b ' * 40}", 23, "40 joins without ON or USING"),
     (SQL_B, f"SELECT {'NOT ' * 3000} true FROM raw", 23, "is nested too deeply"),
     (SQL_B, f"SELECT {'+'.join(['1'] * 3000)} FROM raw", 23, "is nested too deeply"),
     (SQL_B, "SELECT symbol, count(*) AS n FROM raw GROUP BY symbol", None, ""),  # has a watermark

@@ -10,11 +10,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from spillway.flow.flow import Flow
 from spillway.gate.offsets import encode
+from spillway.handover import NOTHING_YET
+from spillway.hosts.spark.driver.cuts import cut_of
 from spillway.hosts.spark.driver.gates import with_watermark
-from spillway.hosts.spark.driver.own_windows import own_results, windowed
+from spillway.hosts.spark.driver.own_windows import own_results
 from spillway.hosts.spark.files import last_batch
 from spillway.hosts.spark.session.partitions import partitions_of_state
-from spillway.model import NOTHING_YET
 from spillway.sinks.catalog import BatchWise
 
 SQL = """SELECT window(event_time, '1 second').start AS s, count(*) AS n FROM readings
@@ -33,7 +34,7 @@ def start(
 ) -> StreamingQuery:
     frame = gate(spark, place, rate="1000", manager="none", **options)
     with_watermark(frame, "event_time", "1 second").createOrReplaceTempView("readings")
-    counts = spark.sql(windowed("counts", FLOW.queries["counts"], FLOW).sql)
+    counts = spark.sql(cut_of("counts", FLOW.queries["counts"], FLOW).sql)
 
     def write(rows: DataFrame, batch_id: int) -> None:
         assert rows.columns == ["s", "n"]

@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "spillway"
-CORE = {"model", "ports", "clock", "coding", "errors", "options", "report", "redaction", "uris"}
+CORE = {
+    *("model", "handover", "ports", "clock", "coding", "errors", "options", "report"),
+    *("redaction", "uris"),
+}
 PURE = {"gate", "load", "classes", "cluster", "loop", "workloads"}
 LAYERS = (
     CORE,

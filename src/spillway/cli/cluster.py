@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 import yaml
 
-from spillway.cli.changes import moves_of, say_change, text_of
+from spillway.cli.changes import FALLBACK, change_here, moves_of, say_change, text_of
 from spillway.cli.screen import console, errors, print_json, print_table
 from spillway.errors import SpillwayError
 from spillway.model import parse_duration_s
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from spillway.hosts.cluster.opening import Place
 
 cluster = typer.Typer(help="Run one flow on many nodes.", no_args_is_help=True)
-query = typer.Typer(help="Add and stop queries while a cluster runs.", no_args_is_help=True)
+query = typer.Typer(help="Add, stop and change queries while they run.", no_args_is_help=True)
 
 File = Annotated[Path, typer.Argument(help="the cluster file: a flow file with a section cluster")]
 Of = Annotated[Path, typer.Option("--cluster", help="the cluster file")]
@@ -27,10 +27,11 @@ AsJson = Annotated[bool, typer.Option("--json", help="print JSON only")]
 
 
 def _place(file: Path) -> "Place":
-    from spillway.check.flow_file import load_flow
+    from spillway.check.flow_file import load_as_written, load_flow
     from spillway.hosts.cluster.opening import place_of
 
-    return place_of(file, load_flow(file))
+    load_flow(file)  # what is wrong with it, and what it refers to and is not there, is told here
+    return place_of(file, load_as_written(file))
 
 
 def _ask(file: Path, as_json: bool, **request: Any) -> None:
@@ -76,16 +77,18 @@ def run(
 @cluster.command()
 def check(file: File, as_json: AsJson = False) -> None:
     """Check a cluster file and its control log; nothing is started."""
+    from spillway.check.flow_file import load_flow
     from spillway.check.plan import plan_of
     from spillway.cli.check import show_network
+    from spillway.hosts.cluster.written import said_of
 
     place = _place(file)
-    plan = plan_of(place.flow)
+    plan = plan_of(load_flow(file))
     place.reports().read(0)
     place.assignments().read(0)
     moves = moves_of(place)
     if as_json:
-        print_json({**plan.as_json(), "cluster": place.cluster.model_dump(), "moves": moves})
+        print_json({**plan.as_json(), "cluster": said_of(place.cluster), "moves": moves})
         return
     show_network(plan.network())
     wanted = place.cluster
@@ -94,8 +97,9 @@ def check(file: File, as_json: AsJson = False) -> None:
         f" {wanted.cores} task slots; its control log answers",
         highlight=False,
     )
-    for why in (why for why in moves.values() if why is not None):
-        console.print(why, highlight=False)
+    for name, why in moves.items():
+        way = f"query '{name}' moves while it runs" if why is None else f"{why}: {FALLBACK}"
+        console.print(way, highlight=False)
 
 
 @cluster.command()
@@ -205,7 +209,11 @@ def add_query(
     as_json: AsJson = False,
 ) -> None:
     """Add queries to a running cluster."""
-    for name, body in _queries_in(file).items():
+    from spillway.hosts.cluster.written import require_references
+
+    added = _queries_in(file)
+    require_references({"queries": added})
+    for name, body in added.items():
         _ask(of, as_json, kind="add", name=name, value=on, query=body)
 
 
@@ -220,7 +228,12 @@ def stop_query(
 @query.command("change")
 def change_query(
     name: Annotated[str, typer.Argument(help="the query")],
-    of: Of,
+    of: Annotated[
+        Path,
+        typer.Option(
+            "--cluster", "--folder", help="the cluster file, or the folder of a `spillway run`"
+        ),
+    ],
     sql: Annotated[Path | None, typer.Option(help="a file with its other text")] = None,
     partitions: Annotated[int | None, typer.Option(help="of its state")] = None,
     back: Annotated[bool, typer.Option(help="to the version before")] = False,
@@ -233,7 +246,14 @@ def change_query(
     changes: dict[str, Any] = {} if partitions is None else {"partitions": partitions}
     if sql is not None:
         changes["sql"] = text_of(sql)
-    if check:
+    if not of.exists():
+        raise SpillwayError(
+            f"'{of}' is not there: give --cluster FILE, or --folder FOLDER of a running"
+            " `spillway run`"
+        )
+    if of.is_dir():
+        change_here(of, name, None if back else changes, only_check=check, as_json=as_json)
+    elif check:
         say_change(_place(of), name, None if back else changes, as_json)
     else:
         kind = "back" if back else "change"

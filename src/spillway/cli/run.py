@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spillway.cli.screen import console, errors, print_json, print_table
-from spillway.cli.watch import LOOK_S, statistic_of, watched
+from spillway.cli.watch import statistic_of, watched
 from spillway.model import parse_duration_s
 from spillway.report import Table
 from spillway.watch.serving import INSTALL, Door, is_installed, opened_door, served
 
 if TYPE_CHECKING:
     from spillway.flow.flow import Flow
+    from spillway.hosts.cluster.in_place import InPlace
     from spillway.hosts.spark.driver.application import Application
 
 WARM_UP_S = 20.0  # Java compiles: batches take several times as long as later
@@ -80,16 +81,26 @@ def run_flow(
             highlight=False,
         )
     errors.print("starting Spark (8-10 s)", highlight=False)
+    from spillway.hosts.cluster.in_place import InPlace
+    from spillway.hosts.cluster.versions import Versions
     from spillway.hosts.spark.driver.running import begin, opened
 
+    versions = Versions(flow, root)
+    for query, given in versions.given.items():
+        if given.generation > 1:
+            errors.print(
+                f"query '{query}' goes on as it was changed while it ran (its checkpoint is"
+                f" {query}@{given.generation}); `spillway query change {query} --back` returns"
+            )
     # Standard output is for the summary alone where that is JSON; results of queries give way.
     results = redirect_stdout(sys.stderr) if quiet else nullcontext()
-    with results, opened(flow, name, root, master) as (application, output):
+    with results, opened(versions.running(flow), name, root, master) as (application, output):
+        changes = InPlace(application, flow, versions)
         errors.print(f"what Spark prints is in {_near(output.path)}", highlight=False)
         with _seen(application, name, door), watched(application, output, quiet=quiet) as screen:
             begin(application)
             screen.counts(seconds)
-            _supervise(application, seconds)
+            _supervise(changes, seconds)
         errors.print("stopping", highlight=False)
     return application
 
@@ -107,7 +118,7 @@ def _seen(application: "Application", name: str, door: Door | None) -> Iterator[
         yield
 
 
-def _supervise(application: "Application", seconds: float | None) -> None:
+def _supervise(changes: "InPlace", seconds: float | None) -> None:
     """Until the time is over or the user stops it."""
     stopped = threading.Event()
 
@@ -117,8 +128,8 @@ def _supervise(application: "Application", seconds: float | None) -> None:
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     ends = None if seconds is None else time.monotonic() + seconds
     try:
-        while not stopped.wait(LOOK_S) and (ends is None or time.monotonic() < ends):
-            application.supervise()
+        while not stopped.wait(changes.look_s) and (ends is None or time.monotonic() < ends):
+            changes.supervise()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -29,15 +29,19 @@ def set_setting(
         raise SpillwayError(
             f"'{shown(change)}' is no change: write CLASS.SETTING=VALUE, or CLASS.SETTING --clear"
         )
-    try:
-        path = (folder / "channel").read_text()
-    except (OSError, ValueError) as error:
-        raise SpillwayError(
-            f"no flow runs in {folder}: name the folder of `spillway run`"
-        ) from error
-    request_change(path, key, None if clear else value)
+    request_change(channel_of(folder), key, None if clear else value)
     if as_json:
         print_json({key: None if clear else value})
     else:
         now = "as in the flow file again" if clear else f"{value} now"
         console.print(f"{key} is {now}", highlight=False)
+
+
+def channel_of(folder: Path) -> str:
+    """Where the flow that runs there listens."""
+    try:
+        return (folder / "channel").read_text()
+    except (OSError, ValueError) as error:
+        raise SpillwayError(
+            f"no flow runs in {folder}: name the folder of `spillway run`"
+        ) from error

@@ -80,6 +80,10 @@ class Stream(Part):
         None, description="shedder key: how long the same keys stay; one minute by default"
     )
     min_keep: float = Field(0.0, ge=0.0, le=1.0, description="never drop below this fraction")
+    keep: Duration | None = Field(
+        None,
+        description="derived streams: how long rows stay that every query has read; 1h by default",
+    )
 
     @model_validator(mode="after")
     def _has_an_origin(self) -> "Stream":
@@ -89,6 +93,8 @@ class Stream(Part):
             )
         if self.from_sql is not None and (self.options or self.columns):
             raise ValueError("a derived stream takes no options and no columns: its SQL says both")
+        if self.from_sql is None and self.keep is not None:
+            raise ValueError("keep is for derived streams (from_sql): a log keeps what it keeps")
         return self
 
 

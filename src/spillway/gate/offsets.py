@@ -17,7 +17,8 @@ from spillway.gate.masks import parse_shares, text_of
 from spillway.gate.rules import POLICIES, Rule, Stretch, kept_tuples
 from spillway.gate.sampling import PPM
 from spillway.gate.shedders.catalog import decode_selection, encode_selection
-from spillway.model import Owned, Prices
+from spillway.handover import Owned
+from spillway.model import Prices
 
 VERSION = 1
 SENTINEL: dict[str, Any] = {"v": VERSION, "seq": -1}  # where a query is before its batch 0

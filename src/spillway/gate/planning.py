@@ -1,7 +1,7 @@
 """From what waits in the log to the next offset. Pure: positions and times in, an offset out."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -34,19 +34,26 @@ class Waiting:
 
 
 def survey(
-    previous: Offset, extent: Iterable[Span], arrivals_of: Callable[[Span], ArrivalCurve]
+    previous: Offset,
+    extent: Iterable[Span],
+    arrivals_of: Callable[[Span], ArrivalCurve],
+    bound: Mapping[int, int] | None = None,
 ) -> Waiting:
     """What the log holds beyond the previous batch.
 
     A partition that is new starts at its first position. One that ends below our offset (a clock
     that jumped back, a lagging replica) has nothing to offer for now. Positions below the log's
-    first one are lost: consumed without being read.
+    first one are lost: consumed without being read. A partition without a bound, where there are
+    some, has come since: it is not for this checkpoint yet, or no more.
     """
     done = {s.partition: s.stop for s in previous.stretches}
     stretches = []
     for span in extent:
+        if bound is not None and span.partition not in done.keys() | bound.keys():
+            continue
         start = done.pop(span.partition, span.start)
-        stop = max(start, span.stop)
+        end = span.stop if bound is None else min(span.stop, bound.get(span.partition, 0))
+        stop = max(start, end)
         read = min(stop, max(start, span.start))
         stretches.append(Stretch(partition=span.partition, start=start, read=read, stop=stop))
     for partition, stop in done.items():

@@ -8,7 +8,7 @@ leader knows of that.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from spillway.hosts.cluster.messages import Assignment, NodeReport, run_name
+from spillway.hosts.cluster.messages import Assignment, Came, NodeReport, run_name
 
 Place = Callable[[str, Assignment], str | None]  # a node for a query, among those that take some
 
@@ -99,6 +99,7 @@ def _given(name: str, given: Assignment, now: Standing, place: Place) -> Assignm
         return idle if given.state != "waits" else None
     taken_over = given.state == "runs"
     reason = f"{given.node} is gone" if taken_over else given.reason
+    came_by: Came = "taken over" if taken_over else "stopped and started" if given.epoch else ""
     return replace(
         given,
         state="runs",
@@ -109,5 +110,6 @@ def _given(name: str, given: Assignment, now: Standing, place: Place) -> Assignm
         to=None,
         held_back=False,
         moved_from=given.node,
+        came_by=came_by,
         reason=reason,
     )

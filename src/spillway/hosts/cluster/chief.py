@@ -24,7 +24,9 @@ from spillway.hosts.cluster.messages import (
     Assignment,
     FlowGiven,
     NodeOrder,
+    Reached,
     Request,
+    run_name,
 )
 from spillway.hosts.cluster.placing import Placing
 from spillway.hosts.cluster.records import Record
@@ -59,6 +61,7 @@ class Orders:
     records: tuple[Record, ...]
     launch: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
+    moving: bool = False  # queries, while they run: two sides wait for each other
     ended: bool = False  # the cluster was to end, and has
 
 
@@ -72,6 +75,7 @@ class Chief:
         self._handovers = Handovers(flow, parse_duration_s(self._cluster.handover))
         self._tabling = Tabling(given.lease_s)
         self._served: set[str] = set()  # lives that got as far as to take queries
+        self._paused: dict[str, float] = {}  # by query: what was last heard of it
         self._failed_starts, self._next_start_s = 0, float("-inf")
         self.advises = False
         self._launch: list[str] = []
@@ -113,6 +117,7 @@ class Chief:
         self._lose_nodes(draft, now, now_s)
         self._keep_fewest(draft, now, now_s)
         self._move_on(draft, now, now_s)
+        self._note_pauses(draft, now)
         if due:
             self._decide(draft, now, now_s)
         if said := self._tabling.step(draft, now.reports, now_s, due=due):
@@ -124,6 +129,7 @@ class Chief:
             records=tuple(draft.records()),
             launch=tuple(self._launch),
             notes=tuple(self._notes),
+            moving=any(given.next is not None for given in draft.queries.values()),
             ended=ended,
         )
 
@@ -200,11 +206,23 @@ class Chief:
             said["node"] = f"{new.node}, {after.node}"
             self._note(after.state, **said, generation=after.generation, from_us=after.from_us)
         elif new.state == "runs" and given.generation != new.generation:
-            self._note("moved", **said, moved_from=new.moved_from, generation=new.generation)
+            said |= {"came_by": new.came_by, "moved_from": new.moved_from}
+            self._note("moved", **said, generation=new.generation)
         elif new.state == "runs" and given.node != new.node:
-            self._note("given", **said, moved_from=new.moved_from)
+            self._note("given", **said, moved_from=new.moved_from, came_by=new.came_by)
         else:
             self._note(new.state, **said)
+
+    def _note_pauses(self, draft: Draft, now: Standing) -> None:
+        """What moves and take-overs cost."""
+        for name, given in draft.queries.items():
+            report = now.reports.get(given.node or "")
+            if report is None or report.life != given.life:
+                continue
+            pause_s = report.reached.get(run_name(name, given.generation), Reached()).pause_s
+            if pause_s is not None and self._paused.get(name) != pause_s:
+                self._paused[name] = pause_s
+                self._note("paused", query=name, came_by=given.came_by, pause_s=round(pause_s, 3))
 
     def _priority(self, given: Assignment) -> int:
         name = given.query.get("class", "default")

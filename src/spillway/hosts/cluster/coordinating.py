@@ -18,6 +18,7 @@ from spillway.coding import from_json, to_json
 from spillway.errors import SpillwayError
 from spillway.flow.cluster import Cluster
 from spillway.flow.links import all_linked
+from spillway.hosts.cluster.bodies import ASSIGNMENTS, REPORTS
 from spillway.hosts.cluster.chief import Chief, Orders
 from spillway.hosts.cluster.control_log import AwayError, Latest, OvertakenError
 from spillway.hosts.cluster.draft import Draft
@@ -30,7 +31,7 @@ from spillway.hosts.cluster.roster import Roster
 from spillway.journal.files import FileJournal
 from spillway.model import parse_duration_s
 
-LOOK_S = 0.5
+LOOK_S, MOVING_S = 0.5, 0.1  # between two looks; while queries move
 _ANSWERED_S = 60.0  # an answer that nobody took by then is forgotten
 Say = Callable[[str], None]
 
@@ -39,7 +40,8 @@ class Coordinating:
     def __init__(self, place: Place, say: Say, *, advises: bool = False) -> None:
         cluster, self._place, self._say = place.cluster, place, say
         self.me = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
-        self._reports, self._assignments = Latest(place.reports()), Latest(place.assignments())
+        self._reports = Latest(place.reports(), REPORTS)
+        self._assignments = Latest(place.assignments(), ASSIGNMENTS)
         lease_s = parse_duration_s(cluster.lease)
         self._election = Election(self.me, place.name, lease_s, socket.gethostname())
         self._roster = Roster(lease_s)
@@ -48,7 +50,7 @@ class Coordinating:
         self._launch = launcher_of(cluster, place.file, place.logs)
         self._journal = FileJournal(place.folder / "coordinators" / f"{self.me}.jsonl")
         self._period_s, self._due_s = parse_duration_s(cluster.period), float("-inf")
-        self._leads = self._is_away = False
+        self._leads = self._is_away = self._moving = False
         self._answered_s: dict[str, float] = {}
         self.has_ended = False
 
@@ -60,7 +62,7 @@ class Coordinating:
         """Until it is stopped; then another one may lead at once. Or until the cluster has ended,
         which `ends` asks for."""
         has_asked = False
-        while not self.has_ended and not stop.wait(LOOK_S):
+        while not self.has_ended and not stop.wait(MOVING_S if self._moving else LOOK_S):
             try:
                 if ends.is_set() and not has_asked:
                     self._reports.log.append(self._request(Request(kind="end")))
@@ -96,6 +98,7 @@ class Coordinating:
         elif self._leads and not leads:
             self._tell("stands by", "another coordinator leads now")
         self._leads, self.has_ended = leads, self._election.has_ended
+        self._moving = False
         if leads:
             self._lead(read_s)
 
@@ -118,7 +121,7 @@ class Coordinating:
         orders = self._chief.decide(draft, self._roster, requests, now_s, due=due)
         self._write(orders)
         self._forget(requests, now_s)
-        self.has_ended = orders.ended
+        self.has_ended, self._moving = orders.ended, orders.moving
 
     def _write(self, orders: Orders) -> None:
         for record in orders.records:

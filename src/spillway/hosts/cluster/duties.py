@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spillway.coding import from_json
+from spillway.handover import Positions
 from spillway.hosts.cluster.control_log import Latest
 from spillway.hosts.cluster.messages import (
     FLOW,
@@ -33,6 +34,7 @@ class Duty:
     query: Mapping[str, Any]
     reason: str
     from_us: int | None = None  # its own windows start from there on; None: all, or not known yet
+    from_at: Positions | None = None  # or its own rows stand there
     move: Successor | None = None  # under way
     follows: int | None = None  # the generation that it is the successor of
 
@@ -66,7 +68,7 @@ class Duties:
         found = {}
         for name, placed in log.of(QUERY).items():
             given = from_json(Assignment, placed.record.body or {})
-            for duty in _duties(name, given, (self.node, life)):
+            for duty in duties_of(name, given, (self.node, life)):
                 found[run_name(name, duty.generation)] = duty
         self.queries, self.applied = found, log.position
 
@@ -91,7 +93,7 @@ def names_of(duties: Mapping[str, Duty]) -> dict[str, str]:
     return {run: duty.name for run, duty in duties.items() if duty.follows is None}
 
 
-def _duties(name: str, given: Assignment, me: tuple[str, str]) -> Iterator[Duty]:
+def duties_of(name: str, given: Assignment, me: tuple[str, str]) -> Iterator[Duty]:
     """This life's part in a query."""
     after = given.next
     if (given.node, given.life) == me and given.state == "runs":
@@ -102,6 +104,7 @@ def _duties(name: str, given: Assignment, me: tuple[str, str]) -> Iterator[Duty]
             query=given.query,
             reason=given.reason,
             from_us=given.from_us,
+            from_at=given.from_at,
             move=after,
         )
     if after is not None and (after.node, after.life) == me and given.state in ("runs", "waits"):
@@ -112,6 +115,7 @@ def _duties(name: str, given: Assignment, me: tuple[str, str]) -> Iterator[Duty]
             query=after.query,
             reason=given.reason,
             from_us=after.from_us,
+            from_at=after.from_at,
             move=after,
             follows=given.generation,
         )

@@ -5,9 +5,9 @@ from dataclasses import replace
 from spillway.errors import SpillwayError
 from spillway.flow.flow import Flow, Query
 from spillway.hosts.cluster.assigning import Place, Standing, wants_away
+from spillway.hosts.cluster.changing import both_cuts
 from spillway.hosts.cluster.messages import Assignment
 from spillway.hosts.cluster.moving import begun, given_up, moved_on
-from spillway.hosts.spark.driver.own_windows import windowed
 
 
 class Handovers:
@@ -28,9 +28,9 @@ class Handovers:
         if node is None:
             return given
         query = given.changes_to or given.query
+        before, after = (Query.model_validate(dict(version)) for version in (given.query, query))
         try:
-            windowed(name, Query.model_validate(given.query), self._flow)
-            windowed(name, Query.model_validate(query), self._flow)
+            both_cuts(name, before, after, self._flow)
         except SpillwayError as error:
             return given_up(given, str(error))
         return begun(given, query, node, now)
@@ -45,9 +45,20 @@ class Handovers:
             since_s = now_s
         self._since_s[name] = given.next.generation, since_s
         new = moved_on(name, given, now, place)
-        if new is None and given.next.state == "follows" and now_s - since_s > self._within_s:
-            return given_up(given, f"its successor has not caught up within {self._within_s:g} s")
+        if new is None and now_s - since_s > self._within_s:
+            return self._overdue(given)
         return new
+
+    def _overdue(self, given: Assignment) -> Assignment | None:
+        """What was promised is kept: from the cut on it can only be said that it takes long."""
+        assert given.next is not None
+        within = f"within {self._within_s:g} s"
+        if given.next.state == "follows":
+            return given_up(given, f"its successor has not caught up {within}")
+        stalls = f"{given.node} has not finished its part {within}: its watermark or its log stands"
+        return (
+            None if stalls in given.reason else replace(given, reason=f"{given.reason}; {stalls}")
+        )
 
 
 def resting(given: Assignment) -> Assignment:

@@ -11,11 +11,13 @@ from typing import Any, Literal
 
 from spillway.cluster.fit.measured import QueryCost
 from spillway.cluster.views import HostView, QueryView
+from spillway.handover import Positions
 
 LEADER, FLOW = "leader", "flow"
 QUERY, NODE, ANSWER, REQUEST = "query/", "node/", "answer/", "request/"
 
 QueryState = Literal["waits", "runs", "leaves", "ended"]
+Came = Literal["", "moved while it ran", "stopped and started", "taken over"]
 SuccessorState = Literal["follows", "cuts", "takes"]
 NodeState = Literal["starting", "running", "draining", "ended"]
 
@@ -54,8 +56,9 @@ class Successor:
     """The next checkpoint of a query that moves, or changes, while it runs.
 
     `follows`: it reads on from where the origin stood, and nothing of it comes out. `cuts`: it has
-    caught up and waits; the origin is to choose from which window on results are the successor's.
-    `takes`: they are, from `from_us` on; the origin finishes the windows before, and is done.
+    caught up and waits; the origin is to choose from where on results are the successor's: from a
+    window, or from positions that it then reads up to, and is done. `takes`: the windows from
+    `from_us` on are the successor's; the origin finishes those before, and is done.
     """
 
     query: Mapping[str, Any]
@@ -65,7 +68,9 @@ class Successor:
     node: str | None = None
     life: str | None = None
     read_us: int = 0  # the newest event time that it had read when it had caught up
+    read_at: Positions | None = None  # where it stood then; of a query without state
     from_us: int | None = None  # the start of its first own window, or earlier
+    from_at: Positions | None = None  # where its first own rows stand
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,12 +92,14 @@ class Assignment:
     newest: int = 1  # generation that there has been
     epoch: int = 0  # counts how often it was given to a node
     from_us: int | None = None  # windows that start before are those of the generation before
+    from_at: Positions | None = None  # rows before are
     next: Successor | None = None
     changes_to: Mapping[str, Any] | None = None  # another version of it, as soon as it can
     before: Mapping[str, Any] | None = None  # the version that it was changed from
     stops_first: bool = False  # it cannot move while it runs, or is not to
     held_back: bool = False  # at a first start: until all nodes are there
     moved_from: str | None = None
+    came_by: Came = ""
     reason: str = ""
 
 
@@ -115,11 +122,19 @@ class Answer:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reached:
-    """How far one side of a move has got, by the offsets and results of ended batches."""
+    """How far one side of a move has got, by the offsets and results of ended batches; and what
+    the move cost."""
 
     read_us: int | None = None  # of a successor that has caught up: the newest event time
+    read_at: Positions | None = None  # or, of a query without state, where it stands
     until_us: int | None = None  # of an origin: only windows that start before are its own
+    until_at: Positions | None = None  # or only rows before
     finished: bool = False  # and all of them are out
+    pause_s: float | None = None  # without results, when the query came here
+
+    @property
+    def has_caught_up(self) -> bool:
+        return self.read_us is not None or self.read_at is not None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -137,7 +152,7 @@ class NodeReport:
     costs: tuple[QueryCost, ...] = ()  # of queries whose gates have learned them
     states: Mapping[str, str] = field(default_factory=dict)  # of queries, for people
     failed: Mapping[str, str] = field(default_factory=dict)  # queries that it gave up, and why
-    reached: Mapping[str, Reached] = field(default_factory=dict)  # of queries that move
+    reached: Mapping[str, Reached] = field(default_factory=dict)  # of queries that move, or have
     machine: str = ""
     time_s: float = 0.0  # wall time, for people: nothing is decided by it
 

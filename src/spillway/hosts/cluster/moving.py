@@ -6,6 +6,10 @@ writes it into its offset: its own are the windows that start before. Only then 
 told that all others are its own. So no window is put out by both, and none by nobody, whatever dies
 in between; both sides go on elsewhere from their checkpoints. Until the origin is asked, the move
 can be given up: nothing has come out of the successor.
+
+Where the results are rows, the origin chooses positions that neither has gone beyond. They follow
+from where both stand, so whoever chooses again chooses the same ones. It reads up to them, and only
+then the successor is told: rows keep their order.
 """
 
 from collections.abc import Mapping
@@ -41,8 +45,11 @@ def moved_on(name: str, given: Assignment, now: Standing, place: Place) -> Assig
         return given_up(given, why)
     own = _reached(name, successor.generation, successor.node, successor.life, now)
     origin = _reached(name, given.generation, given.node, given.life, now)
-    if successor.state == "follows" and own.read_us is not None:
-        return replace(given, next=replace(successor, state="cuts", read_us=own.read_us))
+    if successor.state == "follows" and own.has_caught_up:
+        cuts = replace(successor, state="cuts", read_us=own.read_us or 0, read_at=own.read_at)
+        return replace(given, next=cuts)
+    if successor.state == "cuts" and origin.until_at is not None and origin.finished:
+        return _moved(given, replace(successor, from_at=origin.until_at))
     if successor.state == "cuts" and origin.until_us is not None:
         return replace(given, next=replace(successor, state="takes", from_us=origin.until_us))
     if successor.state == "takes" and origin.finished:
@@ -59,12 +66,14 @@ def _moved(given: Assignment, successor: Successor) -> Assignment:
         generation=successor.generation,
         epoch=successor.epoch,
         from_us=successor.from_us,
+        from_at=successor.from_at,
         node=successor.node,
         life=successor.life,
         to=None,
         next=None,
         changes_to=None,
         moved_from=given.node,
+        came_by="moved while it ran",
     )
 
 

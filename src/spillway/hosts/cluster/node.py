@@ -15,47 +15,47 @@ from contextlib import suppress
 
 from spillway.coding import to_json
 from spillway.errors import SpillwayError
-from spillway.flow.flow import Query
+from spillway.hosts.cluster.bodies import ASSIGNMENTS
 from spillway.hosts.cluster.class_orders import ClassOrders
-from spillway.hosts.cluster.control_log import AwayError, ControlLog, Latest
+from spillway.hosts.cluster.control_log import AwayError, Latest
 from spillway.hosts.cluster.duties import Duties, Duty
 from spillway.hosts.cluster.handing import Handing
 from spillway.hosts.cluster.leases import NodeLease
 from spillway.hosts.cluster.messages import NODE, NodeReport, NodeState
 from spillway.hosts.cluster.node_folder import Given, NodeFolder
 from spillway.hosts.cluster.node_view import as_queries, costs, views
+from spillway.hosts.cluster.opening import Place
 from spillway.hosts.cluster.records import Record
+from spillway.hosts.cluster.written import query_of
 from spillway.hosts.spark.driver.application import Application
 from spillway.sinks.fence import Fence
 
 BEATS = 5  # in a lease
 LAST_BATCH_S = 3.0  # that a query which leaves may take for the batch it is in
 HANGS_S = 60.0  # a query that takes longer to stop
+AGAIN_S = 30.0  # until a query that was given up is tried again: what it needs may be back
 _LOOK_S = 0.1
-_MOVING_S = 0.5  # between two beats while a query moves: its two sides wait for each other
+_MOVING_S = 0.2  # between two beats while a query moves: its two sides wait for each other
 Say = Callable[[str], None]
 
 
 class Node:
-    def __init__(
-        self, name: str, cluster: str, reports: ControlLog, assignments: ControlLog, say: Say
-    ) -> None:
-        self._name, self._cluster, self._say = name, cluster, say
-        self._reports, self._assignments = reports, Latest(assignments)
+    def __init__(self, name: str, place: Place, say: Say) -> None:
+        self._name, self._cluster, self._say = name, place.name, say
+        self._reports, self._beside = place.reports(), place.file.parent
+        self._assignments = Latest(place.assignments(), ASSIGNMENTS)
         self._application: Application | None = None
         self._folder: NodeFolder | None = None
         self._handing: Handing | None = None
         self._lease = NodeLease(float("inf"), lambda: uuid.uuid4().hex[:12])
-        self._lock = threading.Lock()
-        self._one_beat = threading.Lock()  # both threads may beat
+        self._lock, self._one_beat = threading.Lock(), threading.Lock()  # both threads may beat
         self.duties = Duties(node=name)
         self._busy: dict[str, int] = {}  # query -> epoch
-        self._failed: dict[str, str] = {}
+        self._failed: dict[str, tuple[str, float]] = {}  # why, and when it is tried again
         self._classes: ClassOrders | None = None
         self._state: NodeState = "starting"
-        self._epoch = 0
         self._stops_since_s: float | None = None
-        self._away = False
+        self._epoch, self._away = 0, False
         self._stopping = threading.Event()
         self._beating = threading.Thread(target=self._beat_on, name="spillway-beat", daemon=True)
         self.ended_by: SpillwayError | None = None
@@ -155,8 +155,8 @@ class Node:
             queries=queries,
             costs=() if application is None else costs(application, duties.queries, time.time()),
             states={} if application is None else {n: application.states.of(n) for n in self._busy},
-            failed=dict(self._failed),
-            reached={} if self._handing is None else dict(self._handing.reached),
+            failed={run: why for run, (why, _) in self._failed.items()},
+            reached={} if self._handing is None else self._handing.said(),
             machine=socket.gethostname(),
             time_s=time.time(),
         )
@@ -201,7 +201,7 @@ class Node:
             self._stop(leaving[0], 0.0 if lapsed else LAST_BATCH_S)
         elif coming:
             self._start(coming[0])
-        self._failed = {n: why for n, why in self._failed.items() if n in duties}
+        self._failed = {n: f for n, f in self._failed.items() if n in duties.keys() - self._busy}
         if self._handing is not None and self._handing.look(duties, busy):
             self._beat_now()
         self._classes.follow(self.duties)
@@ -209,7 +209,8 @@ class Node:
 
     def _can_start(self, run: str, duty: Duty) -> bool:
         assert self._handing is not None
-        return run not in self._failed and self._handing.may_start(run, duty)
+        _, again_s = self._failed.get(run, ("", 0.0))
+        return time.monotonic() > again_s and self._handing.may_start(run, duty)
 
     def _priority(self, duty: Duty) -> int:
         assert self._application is not None
@@ -233,7 +234,7 @@ class Node:
         self._folder.given[name] = given
         self._application.event("given", query=name, epoch=duty.epoch, reason=duty.reason)
         try:
-            self._application.add(name, Query.model_validate(dict(duty.query)))
+            self._application.add(name, query_of(name, duty.query, self._beside))
         except SpillwayError as error:
             self._give_up(name, str(error))
 
@@ -262,7 +263,7 @@ class Node:
 
     def _give_up(self, name: str, why: str) -> None:
         assert self._application is not None
-        self._failed[name] = why
+        self._failed[name] = why, time.monotonic() + AGAIN_S
         self._say(f"query '{name}' is given up: {why}")
         self._application.event("given up", query=name, error=why)
         self._stop(name, 0.0)

@@ -30,8 +30,8 @@ class NodeFolder(Folder):
     given: dict[str, Given] = field(default_factory=dict)  # by run
 
     def checkpoint(self, query: str) -> Path:
-        given = self.given[query]
-        return checkpoint_of(self.shared, given.name, given.generation)
+        name, _, generation = query.partition("@")
+        return checkpoint_of(self.shared, name, int(generation or 1))
 
     def ledger(self, query: str, stream: str) -> Path:
         name = f"{query}.{stream}.e{self.given[query].epoch}.jsonl"

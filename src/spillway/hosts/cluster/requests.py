@@ -23,6 +23,7 @@ from spillway.hosts.cluster.messages import (
     Request,
 )
 from spillway.hosts.cluster.suitable import require_suitable
+from spillway.hosts.spark.driver.cuts import cut_of
 from spillway.hosts.spark.driver.terms import changed_class
 
 
@@ -94,7 +95,17 @@ def _move(request: Request, draft: Draft, now: Standing) -> str:
     _require_still(request, given)
     reason = "moved by a user"
     draft.assign(request.name, to=request.value, reason=reason, stops_first=request.stops_first)
-    return f"query '{request.name}' moves from {given.node} to {request.value}"
+    way = "by stop and start" if request.stops_first else _way(request.name, given, _flow(draft))
+    return f"query '{request.name}' moves from {given.node} to {request.value}: {way}"
+
+
+def _way(name: str, given: Assignment, flow: Mapping[str, Any]) -> str:
+    try:
+        whole = Flow.model_validate({**flow, "queries": {name: given.query}})
+        cut_of(name, whole.queries[name], whole)
+        return "while it runs"
+    except SpillwayError as error:
+        return f"by stop and start, because {error}"
 
 
 def _change(request: Request, draft: Draft, now: Standing) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from spillway.coding import from_json
 from spillway.errors import unknown_name
+from spillway.hosts.cluster.bodies import ASSIGNMENTS, REPORTS
 from spillway.hosts.cluster.control_log import Latest
 from spillway.hosts.cluster.draft import Draft
 from spillway.hosts.cluster.messages import (
@@ -14,6 +15,7 @@ from spillway.hosts.cluster.messages import (
     Assignment,
     Leadership,
     NodeReport,
+    Reached,
     run_name,
 )
 from spillway.hosts.cluster.node_folder import audits_of, by_stream, overlap_of
@@ -26,7 +28,8 @@ class Status:
 
     def __init__(self, place: Place) -> None:
         self._place = place
-        self._reports, self._assignments = Latest(place.reports()), Latest(place.assignments())
+        self._reports = Latest(place.reports(), REPORTS)
+        self._assignments = Latest(place.assignments(), ASSIGNMENTS)
 
     def now(self) -> dict[str, Any]:
         self._reports.read_on()
@@ -54,6 +57,7 @@ class Status:
                     "generation": given.generation,
                     "next": _next(given),
                     "moved_from": given.moved_from,
+                    "came_by": given.came_by,
                     "reason": given.reason,
                     **_measured(name, given.generation, reports.get(given.node or "")),
                 }
@@ -112,6 +116,7 @@ def _next(given: Assignment) -> dict[str, Any] | None:
         "generation": after.generation,
         "state": after.state,
         "from_us": after.from_us,
+        "from_at": after.from_at,
         "changes": after.query != given.query,
     }
 
@@ -120,10 +125,13 @@ def _measured(name: str, generation: int, report: NodeReport | None) -> dict[str
     run = run_name(name, generation)
     if report is not None and run in report.failed:
         return {"doing": f"given up: {report.failed[run]}"}
-    found = [view for view in report.queries if view.name == name] if report is not None else []
-    if report is None or not found:
+    if report is None:
         return {}
-    return {
+    paused = {"pause_s": report.reached.get(run, Reached()).pause_s}
+    found = [view for view in report.queries if view.name == name]
+    if not found:
+        return paused
+    return paused | {
         "doing": report.states.get(run, ""),
         "offered_per_s": found[0].offered_rate_per_s,
         "keep_fraction": found[0].keep_fraction,
@@ -146,7 +154,7 @@ def tables(status: Mapping[str, Any]) -> list[Table]:
             query.get("doing", query["state"]),
             "" if query.get("delay_s") is None else f"{query['delay_s']:.2f} s",
             f"{1 - query.get('keep_fraction', 1.0):.1%}",
-            query["reason"],
+            _last_change(query),
         )
         for name, query in status["queries"].items()
     ]
@@ -166,6 +174,13 @@ def tables(status: Mapping[str, Any]) -> list[Table]:
 
 def _ago(node: Mapping[str, Any]) -> str:
     return f"{node['reported_s_ago']:g} s ago" if "reported_s_ago" in node else ""
+
+
+def _last_change(query: Mapping[str, Any]) -> str:
+    """Why, which way, and how long nothing came."""
+    paused = "" if query.get("pause_s") is None else f", paused {query['pause_s']:.1f} s"
+    how = f"{query['came_by']}{paused}".removeprefix(", ")
+    return f"{query['reason']} ({how})" if how else query["reason"]
 
 
 def _where(query: Mapping[str, Any]) -> str:

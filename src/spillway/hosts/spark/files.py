@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from spillway.errors import SpillwayError
+from spillway.errors import SpillwayError, shown
 from spillway.gate.ledger import Audit, BatchAudit, Life, LifeAudit, lives
 from spillway.gate.offsets import Offset, decode, is_sentinel
 from spillway.hosts.spark.locks import Lock, driver_of_planner, this_process
@@ -62,8 +62,10 @@ class Folder:
             lock.release()
 
     def combination(self, query: str) -> Path:
-        """Is there where the query's checkpoint was begun over partial rows."""
-        return self.root / "combined" / query
+        """Is there where the query's checkpoint was begun over partial rows; beside it, because
+        whoever goes on with the checkpoint has to know."""
+        checkpoint = self.checkpoint(query)
+        return checkpoint.with_name(f"{checkpoint.name}.combined")
 
     @property
     def journal(self) -> Path:
@@ -106,10 +108,12 @@ class LoggedBatch:
 
 def logged_batches(checkpoint: Place) -> list[LoggedBatch]:
     """What Spark has not purged yet, in the order of the batches."""
-    folder = checkpoint / "offsets"
-    if not folder.is_dir():
+    folder, is_there = checkpoint / "offsets", False
+    with suppress(OSError, ValueError):  # a name that no folder can have
+        is_there = folder.is_dir()
+    if not is_there:
         raise SpillwayError(
-            f"'{checkpoint}' is no checkpoint: it has no folder 'offsets';"
+            f"'{shown(str(checkpoint))}' is no checkpoint: it has no folder 'offsets';"
             " give the checkpointLocation of the query"
         )
     names = sorted(int(f.name) for f in folder.iterdir() if f.name.isascii() and f.name.isdecimal())

@@ -38,7 +38,8 @@ def test_windows_may_become_longer_and_partitions_more() -> None:
     ("changes", "reason"),
     [
         ({"sql": BODY["sql"]}, "like that already"),
-        ({"sql": "SELECT id FROM readings"}, "no GROUP BY window"),
+        ({"sql": "SELECT id FROM readings"}, "cut at different places"),
+        ({"sql": "SELECT count(*) AS n FROM readings"}, "no GROUP BY window"),
         ({"sql": f"SELECT count(*) AS n {BY}".replace("readings", "others")}, "would read"),
         ({"sql": "SELECT FROM"}, "cannot be parsed"),
         ({"partitions": 0}, "partitions"),
@@ -48,3 +49,19 @@ def test_it_refuses_in_a_line(changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(SpillwayError, match=reason) as refused:
         said(**changes)
     assert "\n" not in str(refused.value)
+
+
+ROWS = {**BODY, "sql": "SELECT id FROM readings WHERE id > 3"}
+
+
+def test_rows_change_at_a_position() -> None:
+    found = change_of("rows", Assignment(query=ROWS), {"sql": "SELECT id AS n FROM readings"}, FLOW)
+    said = "\n".join(found.said())
+    assert "a position that neither version has gone beyond" in said
+    assert "needs the columns n" in said
+    assert "windows" not in said
+
+
+def test_rows_have_no_partitions_of_a_state() -> None:
+    with pytest.raises(SpillwayError, match="no state"):
+        change_of("rows", Assignment(query=ROWS), {"partitions": 4}, FLOW)

@@ -27,7 +27,7 @@ FLOW = Flow.model_validate(
         "queries": {
             name: {
                 "sql": "SELECT * FROM ticks",
-                "sink": {"type": "noop"},
+                "sink": {"type": "parquet", "path": "results"},  # moves by stop and start
                 "class": "gold" if name == "q5" else "default",
             }
             for name in QUERIES
@@ -149,7 +149,10 @@ def test_a_move_is_a_stop_here_and_then_a_start_there() -> None:
     world = World()
     world.run(15)
     there = next(name for name in ("n0", "n1", "n2") if name != world.where()["q0"])
-    assert "moves from" in world.ask(kind="move", name="q0", value=there)
+    said = world.ask(kind="move", name="q0", value=there)
+    assert "moves from" in said
+    assert "by stop and start, because" in said
+    assert "files of one checkpoint" in said
     world.run(10)
     assert world.where()["q0"] == there
     assert len(world.where()) == 6

@@ -16,11 +16,11 @@ from test_control_together import CLUSTER, FLOW, LEASE_S, QUERIES, Leader, World
 from toys import MemoryLog, ToyNode
 
 from spillway.coding import to_json
+from spillway.handover import FOREVER
 from spillway.hosts.cluster.draft import Draft
 from spillway.hosts.cluster.duties import Duty
 from spillway.hosts.cluster.messages import REQUEST, Assignment, Reached, Request
 from spillway.hosts.cluster.records import Record
-from spillway.model import FOREVER
 
 LENGTH, LATE, AHEAD = 2, 1, 5
 SQL = "SELECT count(*) AS n FROM ticks GROUP BY window(event_time, '2 seconds')"

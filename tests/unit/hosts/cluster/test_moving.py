@@ -1,6 +1,7 @@
 """A move while the query runs: what the record says next, whatever dies in between."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -49,8 +50,8 @@ def step(
     return new or given
 
 
-def reaches(**reached: int | bool) -> dict[str, Reached]:
-    return {"counts": Reached(**reached), "counts@2": Reached(**reached)}  # type: ignore[arg-type]
+def reaches(**reached: Any) -> dict[str, Reached]:
+    return {"counts": Reached(**reached), "counts@2": Reached(**reached)}
 
 
 def begun() -> Assignment:
@@ -79,10 +80,24 @@ def test_first_the_successor_catches_up_then_the_origin_cuts_then_it_is_told() -
 
 
 def test_a_query_that_cannot_be_cut_stops_first_and_the_reason_is_said() -> None:
-    rows = {"sql": "SELECT * FROM readings", "sink": KAFKA}
+    rows = {"sql": "SELECT count(*) AS n FROM readings", "sink": KAFKA}
     given = step(replace(ORIGIN, query=rows), standing())
     assert given.state == "leaves"
     assert "no GROUP BY window" in given.reason
+
+
+def test_rows_are_the_successors_once_the_origin_has_read_up_to_the_cut() -> None:
+    rows = {"sql": "SELECT * FROM readings", "sink": KAFKA}
+    follows = step(replace(ORIGIN, query=rows), standing())
+    at, further = {"readings": {0: 7}}, {"readings": {0: 9}}
+    cuts = step(follows, standing(b=report("b1", reached=reaches(read_at=at))))
+    assert cuts.next is not None
+    assert (cuts.next.state, cuts.next.read_at) == ("cuts", at)
+    assert step(cuts, standing(a=report("a1", reached=reaches(until_at=further)))) == cuts
+    done = reaches(until_at=further, finished=True)
+    moved = step(cuts, standing(a=report("a1", reached=done)))
+    assert (moved.node, moved.generation, moved.from_at) == ("b", 2, further)
+    assert (moved.next, moved.came_by) == (None, "moved while it ran")
 
 
 def test_a_user_may_want_it_stopped_first() -> None:
@@ -102,6 +117,23 @@ def test_a_successor_that_fails_or_never_catches_up_is_given_up() -> None:
     assert late is not None
     assert "60 s" in late.reason
     assert step(late, standing()).state == "leaves"
+
+
+def test_an_origin_that_does_not_finish_keeps_its_part_and_it_is_said_once() -> None:
+    given = begun()
+    assert given.next is not None
+    takes = replace(given, next=replace(given.next, state="takes", from_us=9))
+    handovers = Handovers(FLOW, 60.0)
+    assert handovers.go_on("counts", takes, standing(), to_c, 0.0) is None
+    late = handovers.go_on("counts", takes, standing(), to_c, 61.0)
+    assert late is not None
+    assert late.next == takes.next
+    assert "a has not finished its part within 60 s: its watermark" in late.reason
+    assert handovers.go_on("counts", late, standing(), to_c, 99.0) is None
+    done = standing(a=report("a1", reached=reaches(finished=True)))
+    moved = handovers.go_on("counts", late, done, to_c, 100.0)
+    assert moved is not None
+    assert moved.generation == 2
 
 
 def test_the_next_attempt_has_a_checkpoint_of_its_own() -> None:

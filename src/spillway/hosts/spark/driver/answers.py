@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,8 +14,8 @@ from spillway.flow.combining import Combined, combined, require_one_stream
 from spillway.flow.derived import ARRIVAL
 from spillway.flow.frames import function_of
 from spillway.gate.combination import Combination
+from spillway.hosts.spark.driver.cuts import Cut, part_of, told_apart
 from spillway.hosts.spark.driver.gates import columns_of
-from spillway.hosts.spark.driver.own_windows import Windowed, own_results, told_apart
 from spillway.hosts.spark.session.partitions import partitions_of_state
 from spillway.hosts.spark.worker.instances import fused_frame
 from spillway.sinks import catalog as sinks
@@ -61,7 +60,7 @@ class Answers:
         spark, checkpoint = application.spark, application.folder.checkpoint(name)
         self._begin(name)
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", query.class_name)
-        part = None if self._windows(name) is None else partial(own_results, checkpoint)
+        part = part_of(self._cut(name), query, checkpoint)
         fence = application.fence_of(name)
         with partitions_of_state(spark, query.partitions):
             return sinks.start(frame, name, query, str(checkpoint), fence, part)
@@ -92,10 +91,10 @@ class Answers:
             marker.touch()
 
     def _sql(self, name: str) -> str:
-        windows, flow = self._windows(name), self._application.flow
-        return windows.sql if windows else answer_sql(name, flow.queries[name], flow)
+        cut, flow = self._cut(name), self._application.flow
+        return cut.sql if cut else answer_sql(name, flow.queries[name], flow)
 
-    def _windows(self, name: str) -> Windowed | None:
+    def _cut(self, name: str) -> Cut | None:
         """None: its results are all its own, always."""
         application = self._application
         if not application.moves:

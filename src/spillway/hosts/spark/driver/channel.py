@@ -10,7 +10,7 @@ import shutil
 import socket
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,16 @@ _LONGEST_LINE_BYTES = 1 << 24
 Answer = Callable[[Report], Order]
 Leave = Callable[[str], None]
 Change = Callable[[str, str | None], None]  # ("gold.delay", "1s"); None: as in the flow file
+Version = Mapping[str, Any]  # of a query: what is to change
+ChangeQuery = Callable[[str, Version | None, bool], list[str]]  # None: back; only to be checked
 
 
 def _refuse(key: str, value: str | None) -> None:
     raise SpillwayError(f"{key} cannot be changed here")
+
+
+def refuse_query(name: str, version: Version | None, only_check: bool) -> list[str]:
+    raise SpillwayError(f"query '{name}' cannot be changed while it runs here: use `spillway run`")
 
 
 class ChannelServer:
@@ -35,10 +41,15 @@ class ChannelServer:
     Changes at run time come in by the same door: `change` raises SpillwayError to refuse one.
     """
 
-    def __init__(self, answer: Answer, leave: Leave, change: Change = _refuse) -> None:
-        self._answer = answer
-        self._leave = leave
-        self._change = change
+    def __init__(
+        self,
+        answer: Answer,
+        leave: Leave,
+        change: Change = _refuse,
+        change_query: ChangeQuery = refuse_query,
+    ) -> None:
+        self._answer, self._leave = answer, leave
+        self._change, self._change_query = change, change_query
         self._folder = Path(tempfile.mkdtemp(prefix="spillway-"))  # mode 0700
         self.path = self._folder / "control"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -75,6 +86,8 @@ class ChannelServer:
                         break
                     if "set" in value:
                         stream.write(_line(self._changed(value["set"], value["to"])))
+                    elif "change" in value:
+                        stream.write(_line(self._changed_query(value)))
                     else:
                         report = from_json(Report, value)
                         query = report.query
@@ -105,19 +118,42 @@ class ChannelServer:
             return {"error": str(error)}
         return {"done": True}
 
+    def _changed_query(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        name, version = value["change"], value["version"]
+        if not isinstance(name, str) or not isinstance(version, dict | None):
+            return {"error": "a change has a query's name, and what is to change or nothing"}
+        try:
+            return {"would": self._change_query(name, version, bool(value["only_check"]))}
+        except SpillwayError as error:
+            return {"error": str(error)}
+
 
 def request_change(path: str, key: str, to: str | None) -> None:
     """Ask a running flow to change a setting; raises SpillwayError when it refuses or is gone."""
+    _request(path, {"set": key, "to": to})
+
+
+def request_query_change(
+    path: str, name: str, version: Version | None, *, only_check: bool
+) -> list[str]:
+    """Ask a running flow to change a query; what will happen then."""
+    asked = {"change": name, "version": version, "only_check": only_check}
+    said = _request(path, asked).get("would", [])
+    return [str(line) for line in said]
+
+
+def _request(path: str, asked: dict[str, Any]) -> dict[str, Any]:
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(5.0)
             connection.connect(path)
-            connection.sendall(_line({"set": key, "to": to}))
+            connection.sendall(_line(asked))
             answer = json.loads(connection.makefile("rb").readline())
     except (OSError, ValueError, RecursionError) as error:
         raise SpillwayError(f"the flow does not answer at {shown(path)}: is it running?") from error
     if not isinstance(answer, dict) or "error" in answer:
         raise SpillwayError(shown(answer["error"] if isinstance(answer, dict) else answer, 1000))
+    return answer
 
 
 def _line(value: dict[str, Any]) -> bytes:

@@ -11,7 +11,8 @@ from dataclasses import replace
 from spillway.classes.balance import Balance, QueryLoad
 from spillway.classes.control import ClassControl
 from spillway.clock import Clock
-from spillway.model import Decided, Order, Owned, Report
+from spillway.handover import Owned, Positions
+from spillway.model import Decided, Order, Report
 
 OnDecided = Callable[[Decided], None]
 
@@ -28,7 +29,9 @@ class Dispatcher:
         self._last: dict[str, Report] = {}  # by query
         self._granted: set[str] = set()
         self._held: set[str] = set()  # queries that get no turns
-        self._owned: dict[str, tuple[Owned, int | None]] = {}  # what they are told of their windows
+        self._still: set[str] = set()  # and have said that they know
+        self._owned: dict[str, Owned] = {}  # what they are told of their results
+        self._until: dict[str, Positions] = {}  # and how far their batches may go
         self._changed = threading.Condition()
 
     def answer(self, report: Report) -> Order:
@@ -40,26 +43,34 @@ class Dispatcher:
             self._granted.discard(report.query)  # a turn that it never heard of
             self.control.heard(news, now_s)
             self._changed.notify_all()
-            self._changed.wait_for(lambda: report.query not in self._held, report.wait_s)
+            self._changed.wait_for(
+                lambda: report.query not in self._held or not report.held, report.wait_s
+            )
             if asks and report.query not in self._held:
                 self.control.ask(report, self._clock.now_s())
             self._changed.notify_all()
         for decided in news.decided:
             self._on_decided(decided)
         with self._changed:
-            held = report.query in self._held
-            granted = self._await_turn(report, deadline_s) if asks else not held
+            held = self._is_held(report)
+            granted = not held and (not asks or self._await_turn(report, deadline_s))
             self._grant()
             order = self.control.order(report, may_start=granted)
-            owned, after = self._owned.get(report.query, (None, None))
             return replace(
                 order,
                 parallelism=self.parallelism,
                 plan_until_s=self.plan_until_s,
                 held=held,
-                owned=owned,
-                owned_after=after,
+                owned=self._owned.get(report.query),
+                until=self._until.get(report.query),
             )
+
+    def _is_held(self, report: Report) -> bool:
+        """A gate whose driver is slow goes on alone, until it has heard that it is to stand still.
+        It is known to have heard it when its next report says so."""
+        held = report.query in self._held
+        (self._still.add if held and report.held else self._still.discard)(report.query)
+        return held
 
     def _news(self, report: Report) -> Report:
         """Without what its last report said: a query that got no answer says it again."""
@@ -113,6 +124,8 @@ class Dispatcher:
     def hold(self, query: str) -> None:
         """Grant it no turns until it is let go."""
         with self._changed:
+            if query not in self._held:
+                self._still.discard(query)
             self._held.add(query)
             self.control.turns.withdraw(query)
 
@@ -121,18 +134,32 @@ class Dispatcher:
             self._held.discard(query)
             self._changed.notify_all()
 
-    def own(self, query: str, owned: Owned, after: int | None = None) -> None:
-        """Which windows are its own, from its next batch on; `after`: only if that follows this
-        batch."""
+    def stands_still(self, query: str) -> bool:
+        """It is held, it knows, and no batch of it runs."""
         with self._changed:
-            self._owned[query] = owned, after
+            return query in self._still and not self.control.turns.is_running(query)
+
+    def bound(self, query: str, until: Positions | None) -> None:
+        """How far its batches may go from now on; None: as far as there is."""
+        with self._changed:
+            if until is None:
+                self._until.pop(query, None)
+            else:
+                self._until[query] = until
+
+    def own(self, query: str, owned: Owned) -> None:
+        """Which windows are its own, from its next batch on."""
+        with self._changed:
+            self._owned[query] = owned
 
     def left(self, query: str) -> None:
         """It has been stopped for good: nothing of it counts any more."""
         self.leave(query)
         with self._changed:
             self._held.discard(query)
+            self._still.discard(query)
             self._owned.pop(query, None)
+            self._until.pop(query, None)
             self._last.pop(query, None)
 
     def period_ended(self) -> Mapping[str, Balance]:

@@ -7,8 +7,6 @@ that a batch that is run again is cut where it was cut first.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,23 +14,16 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from spillway.errors import SpillwayError
-from spillway.estimates.flow import answer_sql
-from spillway.flow.flow import Flow, Query
-from spillway.flow.sql import parse, streams_of, text_of
+from spillway.flow.flow import Flow
+from spillway.flow.sql import parse, streams_of, text_of, with_column
 from spillway.flow.time_windows import TimeWindow, is_time_window, time_window
+from spillway.handover import FOREVER
 from spillway.hosts.spark.files import logged_batch
-from spillway.model import FOREVER
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 START = "_window_start"
-_SINKS: Mapping[str, str] = {
-    "parquet": "its folder takes the files of one checkpoint only",
-    "noop": "it keeps no results",
-    "memory": "its table is in the memory of one node",
-    "console": "it prints on one node",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,42 +32,36 @@ class Windowed:
 
     sql: str  # with the column START
     window: TimeWindow
-    stream: str
+    streams: tuple[str, ...]
     columns: tuple[str, ...]  # of its results
 
 
-def windowed(name: str, query: Query, flow: Flow) -> Windowed:
-    """Raises with the reason why results cannot be told apart by their windows."""
-    _require_sink(name, query)
-    if query.sql is None:
-        kind = "a template's instances share one plan" if query.template else "it is Python"
-        raise _cannot(name, kind)
-    if query.mode == "complete":
-        raise _cannot(name, "mode complete puts all windows out again and again")
-    if query.estimate:
-        raise _cannot(name, "an estimate aggregates twice")
-    streams = streams_of(name, query.sql, flow)
+def windowed(name: str, sql: str, flow: Flow) -> Windowed:
+    """Raises with the reason why results cannot be told apart by their windows. The text stays as
+    it was written, but for one more column."""
+    tree = parse(name, sql)
+    streams = streams_of(name, sql, flow)
     if len(streams) > 1:
-        raise _cannot(name, f"it reads several streams ({', '.join(streams)})")
-    tree = parse(name, answer_sql(name, query, flow))
+        raise cannot_move(
+            name,
+            f"it reads several streams ({', '.join(streams)}) and keeps state: a cut has to lie"
+            " behind all of their rows, and Spark says how far event time is of one of them only",
+        )
     if not isinstance(tree, exp.Select) or len(list(tree.find_all(exp.Select))) > 1:
-        raise _cannot(name, "it is not one SELECT: only a single aggregate over windows can be cut")
+        raise cannot_move(
+            name, "it is not one SELECT: only a single aggregate over windows can be cut"
+        )
     if any(tree.args.get(part) for part in ("joins", "distinct", "limit", "order")):
-        raise _cannot(name, "DISTINCT, LIMIT, ORDER BY and joins reach over windows")
+        raise cannot_move(name, "DISTINCT, LIMIT, ORDER BY and joins reach over windows")
     written, window = _grouped_by(name, tree)
     if window.column != flow.streams[streams[0]].event_time:
-        raise _cannot(name, f"its windows are over '{window.column}', which has no watermark")
-    columns = tuple(tree.named_selects)
-    start = exp.Dot(this=written.copy(), expression=exp.to_identifier("start"))
-    tree.select(exp.alias_(start, START), copy=False)
-    return Windowed(sql=text_of(tree), window=window, stream=streams[0], columns=columns)
-
-
-def told_apart(name: str, query: Query, flow: Flow) -> Windowed | None:
-    """None where that cannot be."""
-    with suppress(SpillwayError):
-        return windowed(name, query, flow)
-    return None
+        raise cannot_move(name, f"its windows are over '{window.column}', which has no watermark")
+    return Windowed(
+        sql=with_column(sql, f"{text_of(written)}.start AS {START}"),
+        window=window,
+        streams=streams,
+        columns=tuple(tree.named_selects),
+    )
 
 
 def own_results(checkpoint: Path, rows: DataFrame, batch_id: int) -> DataFrame:
@@ -97,18 +82,6 @@ def own_results(checkpoint: Path, rows: DataFrame, batch_id: int) -> DataFrame:
     return rows.drop(START)
 
 
-def _require_sink(name: str, query: Query) -> None:
-    sink = query.sink
-    if sink.type in _SINKS:
-        raise _cannot(name, f"sink '{sink.type}': {_SINKS[sink.type]}; use kafka, jdbc or python")
-    if sink.type == "python" and not sink.options.get("generations"):
-        raise _cannot(
-            name,
-            "its function cannot tell the batches of two checkpoints apart: take a third argument,"
-            " generation, and set generations: true at the sink",
-        )
-
-
 def _grouped_by(name: str, tree: exp.Select) -> tuple[exp.Expr, TimeWindow]:
     group = tree.args.get("group")
     aliases = {e.alias: e.this for e in tree.expressions if isinstance(e, exp.Alias)}
@@ -116,10 +89,10 @@ def _grouped_by(name: str, tree: exp.Select) -> tuple[exp.Expr, TimeWindow]:
         written = aliases.get(key.name, key) if isinstance(key, exp.Column) else key
         if is_time_window(written) and (window := time_window(written)) is not None:
             return written, window
-    raise _cannot(
+    raise cannot_move(
         name, "it has no GROUP BY window(column, ...) with literal durations: its state has no end"
     )
 
 
-def _cannot(name: str, why: str) -> SpillwayError:
+def cannot_move(name: str, why: str) -> SpillwayError:
     return SpillwayError(f"query '{name}' cannot move while it runs: {why}")

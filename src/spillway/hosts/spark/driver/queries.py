@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spillway.clock import Clock
 from spillway.errors import SpillwayError
 from spillway.hosts.spark.driver.states import RESTARTING, States
-from spillway.hosts.spark.driver.supervision import Restarts, cause_of, is_ours, is_slow_start
+from spillway.hosts.spark.driver.supervision import Restarts, cause_of, is_ours, is_passing
 
 FIRST_LOOK_S = 30.0  # the next query is started then, whatever the one before it does
 _LOOK_S = 0.05
@@ -102,10 +102,11 @@ class Queries:
     def _restart(self, name: str, ended: StreamingQuery) -> bool:
         """Whether it was started now."""
         now_s, error = self._clock.now_s(), _error_of(ended)
-        cause = cause_of(error)
-        if is_ours(error) and ended.lastProgress is None and not self.restarts.counts[name]:
+        cause, passes = cause_of(error), is_passing(error)
+        is_first = ended.lastProgress is None and not self.restarts.counts[name]
+        if is_ours(error) and is_first and not passes:
             raise SpillwayError(f"query '{name}' does not start: {cause}")
-        if not self.restarts.due(name, now_s, cause, for_ever=is_slow_start(error)):
+        if not self.restarts.due(name, now_s, cause, for_ever=passes):
             return False
         self._note("restarted", query=name, error=cause)
         self._begin(name)

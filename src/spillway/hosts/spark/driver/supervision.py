@@ -9,6 +9,7 @@ from pathlib import Path
 from spillway.classes.balance import QueryLoad
 from spillway.errors import SpillwayError
 from spillway.hosts.spark.driver.progress import BatchProgress, end_offsets
+from spillway.hosts.spark.planner.around import LAPSED
 from spillway.logs.dead_letters import dead_letter_totals, place_of
 from spillway.model import Target
 
@@ -67,6 +68,11 @@ def is_ours(error: str) -> bool:
 def is_slow_start(error: str) -> bool:
     """Whether Spark's Python process did not connect within Spark's ten seconds."""
     return _SLOW_START in error
+
+
+def is_passing(error: str) -> bool:
+    """Whether nothing is wrong with the query, only with the moment."""
+    return is_slow_start(error) or LAPSED in error
 
 
 def cause_of(error: str) -> str:

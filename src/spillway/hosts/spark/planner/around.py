@@ -26,6 +26,7 @@ _TICK_S = 0.5  # intervals are whole multiples of this, nearly always
 _DRIFT_S = 0.1  # within a batch: a clock that differs by more was set; file times are that coarse
 _LAG_S = 0.03  # from the tick until the gate is asked
 _IDLE_NAPS_S = 0.05, 0.2  # the longest of a gate without tuples, by its target
+LAPSED = "lease ran out while a batch was planned"
 _QUESTIONS = 10  # all of them on a tick by chance: once in 10^12 starts
 
 
@@ -148,6 +149,6 @@ def require_leased(lease: Leased | None) -> None:
     """Between the plan and its place in Spark's log a process can freeze for any time."""
     if lease is not None and not lease.holds:
         raise SpillwayError(
-            "this node's lease ran out while a batch was planned: the query may run elsewhere by"
+            f"this node's {LAPSED}: the query may run elsewhere by"
             " now; nothing to do, the node reports anew"
         )

@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from spillway.clock import Clock
@@ -16,13 +16,16 @@ from spillway.coding import from_json, to_json
 from spillway.errors import SpillwayError
 from spillway.gate.offsets import Offset
 from spillway.gate.options import GateOptions
+from spillway.handover import Positions
 from spillway.model import Order, Report, Target
 
 RETRY_S = 1.0  # after a connection has failed none is tried for this long,
 LONGEST_RETRY_S = 8.0  # and for twice as long after each further one
 ANSWER_S = 0.25  # how much longer than the asked wait an answer may take
 _LONGEST_LINE_BYTES = 1 << 20
-
+# Without tuples a gate has nothing to ask, but may have something to hear: soon, when it has come
+# to where it was told not to go beyond.
+_LISTENS_S, _LISTENS_AT_BOUND_S = 0.5, 0.05
 
 Ask = Callable[[Report], Order | None]
 
@@ -36,35 +39,38 @@ class Leased:
 
     def __init__(self, ask: Ask, target: Target, elapsed: Callable[[], float]) -> None:
         self._ask, self._elapsed = ask, elapsed
-        self._order = Order(target=target, plan_until_s=float("-inf"))
+        self.order = Order(target=target, plan_until_s=-1.0)  # the last one; not yet any
+        self._heard_s = float("-inf")
 
     def ask(self, report: Report) -> Order | None:
-        order = self._ask(report)
+        order, self._heard_s = self._ask(replace(report, held=self.order.held)), self._elapsed()
         if order is not None and order.plan_until_s is not None:
-            self._order = order
-        goes_on = self.holds and not (order is None and self._order.held)
-        return order if goes_on else replace(self._order, may_start=False)
+            self.order = order
+        goes_on = self.holds and not (order is None and self.order.held)
+        return order if goes_on else replace(self.order, may_start=False)
 
-    def owned(self, planned: Offset, previous: Offset) -> Offset:
+    def owned(self, planned: Offset) -> Offset:
         """With the windows that are its own from this batch on, as the driver said last."""
-        told = self._order
-        if told.owned is None or told.owned_after not in (None, previous.seq):
-            return planned
-        return replace(planned, owned=told.owned)
+        return replace(planned, owned=self.order.owned or planned.owned)
 
-    def led(self, until_s: float | None) -> None:
+    def led(self, order: Order | None) -> None:
         """Another gate of the query asks for all of them."""
-        if until_s is not None:
-            self._order = replace(self._order, plan_until_s=until_s)
+        self.order = order or self.order
+
+    def bound(self, stream: str) -> Mapping[int, int] | None:
+        """How far batches may go."""
+        until: Positions | None = self.order.until
+        return None if until is None else until.get(stream, {})
 
     @property
-    def until_s(self) -> float:
-        assert self._order.plan_until_s is not None
-        return self._order.plan_until_s
+    def listens(self) -> bool:
+        after_s = _LISTENS_S if self.order.until is None else _LISTENS_AT_BOUND_S
+        return self._elapsed() - self._heard_s > after_s
 
     @property
     def holds(self) -> bool:
-        return self._elapsed() <= self.until_s
+        assert self.order.plan_until_s is not None
+        return self._elapsed() <= self.order.plan_until_s
 
 
 def lease_of(gate: GateOptions, ask: Ask | None, elapsed: Callable[[], float]) -> Leased | None:

@@ -21,13 +21,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from spillway.coding import from_json, to_json
 from spillway.gate.company import Company, Led, Part
 from spillway.gate.gate import Gate
 from spillway.gate.offsets import Arrived, Offset
+from spillway.hosts.spark.planner.asking import Leased
 from spillway.hosts.spark.planner.sharing import Sharing, told_at
 from spillway.logs import catalog
 from spillway.logs.dead_letters import private_folder_of_user
-from spillway.model import Prices
+from spillway.model import Order, Prices
 from spillway.ports import ArrivalCurve, Log, Span
 from spillway.private import make_private, open_private
 
@@ -47,16 +49,16 @@ class Lead:
     led: Led
     prices: Prices | None = None
     parallelism: int | None = None  # tasks of a batch
-    until_s: float | None = None  # of its lease, where the query runs by one
+    order: Order | None = None  # the driver's last, where the query runs by a lease
 
     @classmethod
-    def of(cls, gate: Gate, starts: bool, parallelism: int, until_s: float | None) -> "Lead":
+    def of(cls, gate: Gate, starts: bool, parallelism: int, lease: Leased | None) -> "Lead":
         return cls(
             starts=starts,
             led=gate.led,
             prices=gate.prices,
             parallelism=parallelism,
-            until_s=until_s,
+            order=None if lease is None else lease.order,
         )
 
 
@@ -107,18 +109,11 @@ class Joint:
         if said is None or question == self._followed:
             return None
         self._followed = question
-        prices = said["prices"]
-        return Lead(
-            starts=said["starts"],
-            led=Led(**said["led"]),
-            parallelism=said["parallelism"],
-            until_s=said["until_s"],
-            prices=None if prices is None else Prices(**{**prices, "doubts": (0.0,) * 6}),
-        )
+        return from_json(Lead, said)
 
     def leads(self, lead: Lead) -> None:
         """This gate's word for the others, in this trigger."""
-        self._state["lead"] = asdict(lead)
+        self._state["lead"] = to_json(Lead, lead)
         self._publish()
 
     def planned(self, batch: Offset, part: Part) -> None:

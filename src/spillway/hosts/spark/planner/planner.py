@@ -101,7 +101,7 @@ class Planner:
         self._busy_s = self._elapsed()
         if self._instances is not None:
             planned = replace(planned, instances=self._instances.version())
-        end = encode(planned if self._lease is None else self._lease.owned(planned, previous))
+        end = encode(planned if self._lease is None else self._lease.owned(planned))
         self._running = self._runs(end)
         return end
 
@@ -195,8 +195,7 @@ class Planner:
             return self._follow(previous, lead)
         planned, starts = self._lead(previous)
         if self._joint is not None:
-            until_s = None if self._lease is None else self._lease.until_s
-            self._joint.leads(Lead.of(self._gate, starts, self.cores.tasks, until_s))
+            self._joint.leads(Lead.of(self._gate, starts, self.cores.tasks, self._lease))
             if starts and (planned is None or planned.heartbeat):
                 self._running = replace(self._runs(None), shown=True)
         return planned
@@ -216,13 +215,14 @@ class Planner:
             if waiting.tuples > 0 or company.pending:
                 self._silence.broken(looked_s)
                 if self._may_start(previous, waiting, company, left_s):
-                    if self._elapsed() - looked_s > _SHORTEST_NAP_S:  # more came while it waited
+                    more = self._elapsed() - looked_s > _SHORTEST_NAP_S  # came while it waited
+                    if more or (self._lease is not None and self._lease.order.until is not None):
                         waiting, company = self._survey(previous), self._company()
                     return self._plan(previous, waiting, company), True
             else:
                 self._gate.rest(previous, self._clock.now_s(), company)
-                if self._gate.has_news:  # the last batch has ended: the driver hears of it once
-                    self._may_start(previous, waiting, company, 0.0)
+                if self._gate.has_news or (self._lease is not None and self._lease.listens):
+                    self._may_start(previous, waiting, company, 0.0)  # a last batch is told once
                 if beat := self._beat(previous):
                     leave = self._lease is None or self._may_start(previous, waiting, company, 0.0)
                     return beat if leave else None, False
@@ -250,9 +250,8 @@ class Planner:
 
     def _beat(self, previous: Offset) -> Offset | None:
         gate, idle_s = self._gate_options, self._elapsed() - self._busy_s
-        if not beats(previous, idle_s, gate.quiet_s, rows=gate.heartbeat_rows):
-            return None
-        return heartbeat(previous, self._clock.now_s())
+        due = beats(previous, idle_s, gate.quiet_s, rows=gate.heartbeat_rows)
+        return heartbeat(previous, self._clock.now_s()) if due else None
 
     def _plan(self, previous: Offset, waiting: Waiting, company: Company) -> Offset | None:
         """The decision is made for the whole query, whether or not this gate has tuples."""
@@ -271,7 +270,7 @@ class Planner:
     def _follow(self, previous: Offset, lead: Lead) -> Offset | None:
         """This gate's part of what another one has decided."""
         if self._lease is not None:
-            self._lease.led(lead.until_s)
+            self._lease.led(lead.order)
         waiting = self._survey(previous)
         if waiting.tuples == 0:
             return self._beat(previous) if self._lease is None or self._lease.holds else None
@@ -294,7 +293,8 @@ class Planner:
 
     def _survey(self, previous: Offset, *, frozen: bool = False) -> Waiting:
         assert self._stream is not None
-        return self._stream.survey(previous, self._clock.now_s(), frozen=frozen)
+        bound = None if self._lease is None else self._lease.bound(previous.gate.rpartition("/")[2])
+        return self._stream.survey(previous, self._clock.now_s(), frozen=frozen, bound=bound)
 
     def _company(self) -> Company:
         return ALONE if self._joint is None else self._joint.company(self._clock.now_s())

@@ -11,10 +11,10 @@ from spillway.errors import SpillwayError, shown
 from spillway.gate.offsets import Offset, decode
 from spillway.gate.options import GateOptions
 from spillway.gate.rules import Rule, Stretch
+from spillway.handover import NOTHING_YET
 from spillway.hosts.spark.planner.stream import identity, kept_options, resumed_options
 from spillway.logs import catalog
 from spillway.logs.topics import number_of, order_of, place_of, said
-from spillway.model import NOTHING_YET
 from spillway.ports import Span, Starting
 
 _LATEST, _EARLIEST = -1, -2  # Spark's own marks inside offset JSON

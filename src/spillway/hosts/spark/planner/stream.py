@@ -47,13 +47,21 @@ class Stream:
             self._identity |= self.log.grown()
         return self._identity
 
-    def survey(self, previous: Offset, now_s: float, *, frozen: bool = False) -> Waiting:
-        """What no batch has consumed; frozen: of what was there at the first look."""
+    def survey(
+        self,
+        previous: Offset,
+        now_s: float,
+        *,
+        frozen: bool = False,
+        bound: Mapping[int, int] | None = None,
+    ) -> Waiting:
+        """What no batch has consumed; frozen: of what was there at the first look; `bound`: of each
+        partition only what lies before."""
         extent = self.log.extent(now_s) if self._frozen is None or not frozen else self._frozen
         if frozen:
             self._frozen = extent
         self._require_reached(previous, extent)
-        waiting = survey(previous, extent, self.log.arrivals)
+        waiting = survey(previous, extent, self.log.arrivals, bound)
         if waiting.lost_tuples > 0 and self._gate.fail_on_data_loss:
             raise SpillwayError(
                 f"the log dropped {waiting.lost_tuples} tuples before they were read: option"

@@ -18,7 +18,11 @@ from spillway.classes.control import ClassControl, ClassTerms
 from spillway.clock import ManualClock, WallClock
 from spillway.coding import to_json
 from spillway.errors import SpillwayError
-from spillway.hosts.spark.driver.channel import ChannelServer, request_change
+from spillway.hosts.spark.driver.channel import (
+    ChannelServer,
+    request_change,
+    request_query_change,
+)
 from spillway.hosts.spark.driver.dispatch import Dispatcher
 from spillway.hosts.spark.planner import asking
 from spillway.hosts.spark.planner.asking import RETRY_S, Driver
@@ -472,6 +476,33 @@ def test_a_flow_that_takes_no_changes_says_so() -> None:
     server = ChannelServer(Loop().answer, Loop().leave)
     with pytest.raises(SpillwayError, match=r"gold.delay cannot be changed here"):
         request_change(str(server.path), "gold.delay", "1s")
+    server.close()
+
+
+def test_a_change_of_a_query_says_what_will_happen_or_why_not() -> None:
+    asked: list[tuple[str, object, bool]] = []
+
+    def change(name: str, version: object, only_check: bool) -> list[str]:
+        asked.append((name, version, only_check))
+        if name == "others":
+            raise SpillwayError("query 'others' cannot change: it is Python")
+        return ["windows are 1s now", "and 2s after the cut"]
+
+    server = ChannelServer(Loop().answer, Loop().leave, change_query=change)
+    path = str(server.path)
+    said = request_query_change(path, "counts", {"partitions": 3}, only_check=True)
+    assert said == ["windows are 1s now", "and 2s after the cut"]
+    request_query_change(path, "counts", None, only_check=False)
+    with pytest.raises(SpillwayError, match="it is Python"):
+        request_query_change(path, "others", {"sql": "SELECT"}, only_check=False)
+    assert asked[:2] == [("counts", {"partitions": 3}, True), ("counts", None, False)]
+    server.close()
+
+
+def test_a_flow_whose_queries_cannot_change_says_so() -> None:
+    server = ChannelServer(Loop().answer, Loop().leave)
+    with pytest.raises(SpillwayError, match="use `spillway run`"):
+        request_query_change(str(server.path), "counts", None, only_check=False)
     server.close()
 
 

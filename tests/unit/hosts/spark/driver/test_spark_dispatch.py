@@ -9,6 +9,7 @@ import pytest
 
 from spillway.classes.control import ClassControl, ClassTerms
 from spillway.clock import Clock, ManualClock, WallClock
+from spillway.handover import Owned
 from spillway.hosts.spark.driver.dispatch import Dispatcher
 from spillway.model import (
     ADMIT_ALL,
@@ -19,7 +20,6 @@ from spillway.model import (
     Ended,
     Measurement,
     Order,
-    Owned,
     Prices,
     Report,
     Target,
@@ -240,6 +240,36 @@ def test_draining_ends_when_the_last_batch_in_flight_is_gone_with_its_query() ->
     assert desk.drain(wait_s=10.0)
 
 
+# -- a query that moves is to stand still, and has to know
+
+
+def test_a_query_stands_still_once_it_has_said_that_it_knows() -> None:
+    desk = dispatcher()
+    desk.answer(report("gold1"))
+    desk.answer(idle("gold1"))
+    desk.hold("gold1")
+    assert not desk.stands_still("gold1")  # it may have gone on alone: its driver was slow
+    assert desk.answer(report("gold1", wait_s=30.0)).held  # told at once
+    assert not desk.stands_still("gold1")
+    assert desk.answer(replace(report("gold1"), held=True)).held
+    assert desk.stands_still("gold1")
+    desk.let_go("gold1")
+    assert not desk.answer(replace(report("gold1", pending=0), held=True)).held
+    desk.hold("gold1")
+    assert not desk.stands_still("gold1")  # what it said was of the time before
+
+
+def test_a_query_is_told_how_far_its_batches_may_go() -> None:
+    desk = dispatcher()
+    desk.bound("gold1", {"ticks": {0: 7}})
+    assert desk.answer(report("gold1")).until == {"ticks": {0: 7}}
+    desk.bound("gold1", None)
+    assert desk.answer(report("gold1")).until is None
+    desk.bound("gold1", {"ticks": {0: 7}})
+    desk.left("gold1")
+    assert desk.answer(report("gold1")).until is None
+
+
 # -- a query that was cut off asks again by another connection
 
 
@@ -392,12 +422,11 @@ def test_a_held_query_gets_no_turn_until_it_is_let_go_and_hears_what_is_its_own(
     order = control.answer(report("gold1"))
     assert (order.may_start, order.held, order.owned) == (False, True, None)
     assert not control.answer(report("gold1", pending=0)).may_start  # nor a heartbeat
-    control.own("gold1", Owned(until_us=77), after=3)
+    control.own("gold1", Owned(until_us=77))
     waiting = threading.Timer(0.05, lambda: control.let_go("gold1"))
     waiting.start()
-    order = control.answer(report("gold1", wait_s=60.0))
-    assert (order.may_start, order.held) == (True, False)
-    assert (order.owned, order.owned_after) == (Owned(until_us=77), 3)
+    order = control.answer(replace(report("gold1", wait_s=60.0), held=True))
+    assert (order.may_start, order.held, order.owned) == (True, False, Owned(until_us=77))
 
 
 def test_a_query_that_has_left_is_held_no_more() -> None:

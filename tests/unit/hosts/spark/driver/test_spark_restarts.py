@@ -3,7 +3,15 @@
 import pytest
 
 from spillway.errors import SpillwayError
-from spillway.hosts.spark.driver.supervision import WAITS_S, WINDOW_S, Restarts, cause_of, is_ours
+from spillway.hosts.spark.driver.supervision import (
+    WAITS_S,
+    WINDOW_S,
+    Restarts,
+    cause_of,
+    is_ours,
+    is_passing,
+)
+from spillway.hosts.spark.planner.around import require_leased
 
 SPARK = """[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Error
 Traceback (most recent call last):
@@ -51,6 +59,17 @@ def test_the_cause_is_our_own_line_else_the_last_error() -> None:
     assert not is_ours(EOF)
     assert cause_of("ended without an error") == "ended without an error"
     assert cause_of("") == "no message"
+
+
+def test_a_lease_that_ran_out_and_a_slow_start_are_of_the_moment_only() -> None:
+    class Lapsed:
+        holds = False
+
+    with pytest.raises(SpillwayError) as refused:
+        require_leased(Lapsed())  # type: ignore[arg-type]
+    assert is_passing(f"spillway.errors.SpillwayError: {refused.value}")
+    assert is_passing("Python worker failed to connect back.")
+    assert not is_passing(SPARK)
 
 
 def test_a_query_that_left_and_comes_again_has_never_ended() -> None:

@@ -9,10 +9,11 @@ import pytest
 from spillway.clock import ManualClock
 from spillway.gate.offsets import Offset, decode, encode
 from spillway.gate.options import GateOptions
+from spillway.handover import ALL, FOREVER, NOTHING_YET, Owned
 from spillway.hosts.spark.planner.around import Around
 from spillway.hosts.spark.planner.planner import Planner
 from spillway.logs import catalog
-from spillway.model import FOREVER, NOTHING_YET, Order, Owned, Report
+from spillway.model import Order, Report
 from spillway.testing import ToyLog, ToySpark
 
 TARGET = GateOptions.parse({"delay": "2s"}).target
@@ -72,19 +73,6 @@ def test_what_is_its_own_stands_in_every_offset_from_then_on(
     assert next_batch(spark, clock).owned == Owned(until_us=77)
 
 
-def test_a_cut_is_made_behind_the_batch_that_it_was_chosen_after_and_nowhere_else(
-    log: ToyLog, clock: ManualClock
-) -> None:
-    driver = Driver(clock)
-    spark = spark_of(clock, driver.ask)
-    seq = next_batch(spark, clock).seq
-    driver.order = Order(target=TARGET, owned=Owned(until_us=77), owned_after=seq + 1)
-    assert next_batch(spark, clock).owned is None
-    assert next_batch(spark, clock).owned == Owned(until_us=77)
-    driver.order = Order(target=TARGET, owned=Owned(until_us=88), owned_after=seq)
-    assert next_batch(spark, clock).owned == Owned(until_us=77)
-
-
 def test_a_successor_begins_where_the_origin_stands_and_owns_nothing_yet(
     log: ToyLog, clock: ManualClock
 ) -> None:
@@ -114,3 +102,77 @@ def test_a_gate_that_is_held_stands_still_also_when_the_driver_is_gone(
     assert spark.batch() is None
     driver.answers, driver.order = True, Order(target=TARGET)
     assert next_batch(spark, clock).offered_tuples > 0
+
+
+def all_up_to(stop: int) -> Order:
+    return Order(target=TARGET, until={"readings": {0: stop}})
+
+
+def test_no_batch_goes_beyond_the_bound_and_the_last_one_ends_there_to_the_tuple(
+    log: ToyLog, clock: ManualClock
+) -> None:
+    driver = Driver(clock)
+    spark = spark_of(clock, driver.ask, gate="rows/readings")
+    first = next_batch(spark, clock).stretches[0]
+    stop = first.stop + 777
+    driver.order = all_up_to(stop)
+    reached = 0
+    for _ in range(40):
+        clock.advance(0.5)
+        if (batch := spark.batch()) is not None:
+            reached = batch.stretches[0].stop
+    assert reached == stop
+    driver.order = Order(target=TARGET, owned=ALL)
+    batch = next_batch(spark, clock)
+    assert (batch.stretches[0].start, batch.owned) == (stop, ALL)
+    assert first.start + batch.totals.admitted + batch.totals.shed == batch.stretches[0].stop
+
+
+def test_a_bound_holds_for_the_very_batch_whose_leave_it_came_with(
+    log: ToyLog, clock: ManualClock
+) -> None:
+    driver = Driver(clock)
+    spark = spark_of(clock, driver.ask, gate="rows/readings")
+    stop = next_batch(spark, clock).stretches[0].stop
+    driver.order = all_up_to(stop + 1)
+    assert next_batch(spark, clock).stretches[0].stop == stop + 1
+
+
+def test_a_partition_without_a_bound_is_not_read_where_others_have_one(
+    log: ToyLog, clock: ManualClock
+) -> None:
+    driver = Driver(clock)
+    spark = spark_of(clock, driver.ask, gate="rows/readings")
+    next_batch(spark, clock)
+    log.partitions = 2
+    driver.order = all_up_to(10**9)
+    batch = next_batch(spark, clock)
+    assert [s.partition for s in batch.stretches] == [0]
+    driver.order = Order(target=TARGET)
+    next_batch(spark, clock)  # may have been looked at before
+    partitions = {s.partition: s for s in next_batch(spark, clock).stretches}
+    assert partitions[1].start == 0
+
+
+def test_a_gate_without_tuples_hears_of_it_and_says_that_it_stands_still(
+    log: ToyLog, clock: ManualClock
+) -> None:
+    driver, said = Driver(clock), list[bool]()
+
+    def ask(report: Report) -> Order | None:
+        said.append(report.held)
+        return driver.ask(report)
+
+    spark = spark_of(clock, ask)
+    next_batch(spark, clock)
+    log.limit = 0
+    for _ in range(4):
+        clock.advance(1.0)
+        spark.batch()
+    driver.order = Order(target=TARGET, may_start=False, held=True)
+    said.clear()
+    for _ in range(4):
+        clock.advance(1.0)
+        assert spark.batch() is None
+    assert said[0] is False
+    assert said[-1] is True
