@@ -163,8 +163,8 @@ def partial_rows(rows: Sequence[Row], asked: Combination) -> list[Row]:
     batches = [pa.RecordBatch.from_pylist(piece, schema=ARROW) for piece in pieces]
     made = pa.Table.from_batches(Combiner(asked, schema).partial_rows(batches), schema=schema)
     at = made.schema.get_field_index("at")
-    rows: list[Row] = made.set_column(at, "at", made["at"].cast(pa.int64())).to_pylist()
-    return rows
+    found: list[Row] = made.set_column(at, "at", made["at"].cast(pa.int64())).to_pylist()
+    return found
 
 
 def same(a: Any, b: Any) -> bool:

@@ -37,12 +37,11 @@ def flow_of(seed: int, cores: int) -> Flow:
         " GROUP BY window(event_time, '10 seconds'), key"
     )
     query = {"class": "gold", "mode": "update", "sink": {"type": "noop"}, "sql": sql}
-    query |= {"combine": False}
     return Flow.model_validate(
         {
             "streams": {"readings": stream},
             "classes": {"gold": {"delay": "2s"}},
-            "queries": {"means": query},
+            "queries": {"means": {**query, "combine": False}},
         }
     )
 

@@ -62,10 +62,8 @@ class Folder:
             lock.release()
 
     def combination(self, query: str) -> Path:
-        """Is there where the query's checkpoint was begun over partial rows; beside it, because
-        whoever goes on with the checkpoint has to know."""
-        checkpoint = self.checkpoint(query)
-        return checkpoint.with_name(f"{checkpoint.name}.combined")
+        """Beside a checkpoint that was begun over partial rows: who goes on with it must know."""
+        return self.root / "checkpoints" / f"{query}.combined"
 
     @property
     def journal(self) -> Path:
