@@ -63,7 +63,8 @@ class Folder:
 
     def combination(self, query: str) -> Path:
         """Beside a checkpoint that was begun over partial rows: who goes on with it must know."""
-        return self.root / "checkpoints" / f"{query}.combined"
+        checkpoint = self.checkpoint(query)  # a node's is shared
+        return checkpoint.with_name(f"{checkpoint.name}.combined")
 
     @property
     def journal(self) -> Path:

@@ -1,6 +1,7 @@
 """A query that a node gave up is tried again there: a broker that was away may be back."""
 
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,7 +34,10 @@ class ToyApplication:
 
 @pytest.fixture
 def node(monkeypatch: pytest.MonkeyPatch) -> Node:
-    made: Any = Node("a", "toys", MemoryLog(), MemoryLog(), lambda text: None)
+    place: Any = SimpleNamespace(
+        name="toys", file=Path("toys.yaml"), reports=MemoryLog, assignments=MemoryLog
+    )
+    made: Any = Node("a", place, lambda text: None)
     made._application = ToyApplication()
     made._folder = SimpleNamespace(given={})
     made._classes = SimpleNamespace(follow=lambda duties: None)
