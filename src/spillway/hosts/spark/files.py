@@ -63,8 +63,7 @@ class Folder:
 
     def combination(self, query: str) -> Path:
         """Beside a checkpoint that was begun over partial rows: who goes on with it must know."""
-        checkpoint = self.checkpoint(query)  # a node's is shared
-        return checkpoint.with_name(f"{checkpoint.name}.combined")
+        return self.checkpoint(query).with_suffix(".combined")
 
     @property
     def journal(self) -> Path:
