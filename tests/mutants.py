@@ -73,6 +73,11 @@ EQUIVALENT: dict[tuple[str, str, str], str] = {
     ): _BOTH,
     ("classes/control.py", "max(used) > 1.0", "max(used) >= 1.0"): _BOTH,
     (
+        "cluster/scaling/true_rate.py",
+        "backlog_s(host) > CATCH_UP_S * room",
+        "backlog_s(host) >= CATCH_UP_S * room",
+    ): _BOTH,
+    (
         "cluster/views.py",
         "self.memory_mb <= free.memory_mb + 1e-09",
         "self.memory_mb < free.memory_mb + 1e-09",

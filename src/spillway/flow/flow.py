@@ -261,13 +261,23 @@ class SparkSettings(Part):
 class Flow(Part):
     """A whole flow file."""
 
-    streams: dict[Name, Stream] = Field(min_length=1, max_length=MOST_NAMES)
+    streams: dict[Name, Stream] = Field({}, max_length=MOST_NAMES)
     classes: dict[Name, ServiceClass] = Field(min_length=1, max_length=MOST_NAMES)
-    queries: dict[Name, Query] = Field(min_length=1, max_length=MOST_NAMES)
+    queries: dict[Name, Query] = Field({}, max_length=MOST_NAMES)
     control: Control = Control()
     spark: SparkSettings = SparkSettings()
     cluster: Cluster | None = None
     scale: Scale | None = None
+
+    @model_validator(mode="after")
+    def _has_something_to_run(self) -> "Flow":
+        for name in ("streams", "queries"):
+            if self.cluster is None and not getattr(self, name):
+                raise ValueError(
+                    f"{name} is missing: name at least one; a file with a section cluster may have"
+                    " none, for applications that attach to it"
+                )
+        return self
 
     @model_validator(mode="after")
     def _is_one_application_or_many(self) -> "Flow":

@@ -10,10 +10,11 @@ from spillway.cluster.actions import ExpectedEffect, MoveOperator, Shed, StartNo
 from spillway.cluster.prices import Prices
 from spillway.cluster.scaling.bridge import Bridge
 from spillway.cluster.scaling.expectations import Expectations
-from spillway.cluster.scaling.plan import plan
+from spillway.cluster.scaling.plan import _template, plan
 from spillway.cluster.scaling.policy import Release, Relieve, ScalingSettings, Wishes
 from spillway.cluster.scaling.scaler import Scaler
 from spillway.cluster.views import ClusterView, HostView, OperatorView, QueryView, Resources
+from spillway.errors import SpillwayError
 
 CORE = Resources(cpu_cores=1.0)
 SETTINGS = ScalingSettings()
@@ -217,3 +218,11 @@ def test_a_node_may_start_once_shedding_has_cost_as_much() -> None:
         bridge.shed(loaded(2000.0, 0.5, float(k)))
     bridge.started(2)
     assert bridge.may_start == 0
+
+
+def test_a_new_node_is_as_large_as_the_template_or_else_as_the_nodes_that_are_there() -> None:
+    seen = replace(view(("a", (0.3,))), host_template=None)
+    assert _template(replace(seen, host_template=CORE * 4.0)) == CORE * 4.0
+    assert _template(seen) == seen.hosts[0].capacity
+    with pytest.raises(SpillwayError, match="a new node has no size"):
+        _template(replace(seen, hosts=()))

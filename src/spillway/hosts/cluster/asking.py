@@ -44,6 +44,8 @@ def ask(place: Place, request: Request, wait_s: float = 30.0) -> str:
             time.sleep(_LOOK_S)
     finally:
         reports.append(record(2, gone=True))
+        reports.close()
+        answers.log.close()
     raise SpillwayError(
         f"nobody leads cluster '{place.name}': no answer within {wait_s:g} s; start a coordinator"
         f" with `spillway cluster run {place.file}`"

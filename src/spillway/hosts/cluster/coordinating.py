@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from spillway.cluster.coordinator.coordinator import Coordinator
 from spillway.cluster.coordinator.directive import CoordinatorSettings
@@ -28,6 +29,7 @@ from spillway.hosts.cluster.messages import NODE, REQUEST, FlowGiven, Request
 from spillway.hosts.cluster.opening import Place
 from spillway.hosts.cluster.records import Entries, Record
 from spillway.hosts.cluster.roster import Roster
+from spillway.journal.entries import Event
 from spillway.journal.files import FileJournal
 from spillway.model import parse_duration_s
 
@@ -53,6 +55,7 @@ class Coordinating:
         self._leads = self._is_away = self._moving = False
         self._answered_s: dict[str, float] = {}
         self.has_ended = False
+        self.listeners: list[Callable[[Event], None]] = []  # told what the journal is told
 
     @property
     def leads(self) -> bool:
@@ -132,7 +135,7 @@ class Coordinating:
         for note in orders.notes:
             if note.kind == "node gone":
                 self._reports.log.append(self._forgotten(NODE + note.fields["node"]))
-            self._journal.event(time.time(), note.kind, **note.fields)
+            self._record(note.kind, **note.fields)
             said = ", ".join(f"{k} {v}" for k, v in note.fields.items() if v not in (None, ""))
             self._say(f"{note.kind}: {said}")
 
@@ -169,8 +172,14 @@ class Coordinating:
                 self._tell("skipped", said)
 
     def _tell(self, kind: str, said: str) -> None:
-        self._journal.event(time.time(), kind, said=said)
+        self._record(kind, said=said)
         self._say(said)
+
+    def _record(self, kind: str, **fields: Any) -> None:
+        now_s = time.time()
+        self._journal.event(now_s, kind, **fields)
+        for listen in self.listeners:
+            listen(Event(time_s=now_s, kind=kind, fields=fields))
 
 
 def _given(place: Place, lease_s: float) -> FlowGiven:

@@ -67,14 +67,14 @@ def place_of(file: Path, flow: Flow) -> Place:
         )
     require_suitable(flow)
     require_references(flow.model_dump(by_alias=True))
-    _require_control(flow.cluster.control)
+    require_control(flow.cluster.control)
     command_of(flow.cluster, file, "node-1")
     root = flow.cluster.folder
     folder = Path(".spillway") / file.stem if root is None else file.parent / root
     return Place(name=file.stem, file=file.absolute(), flow=flow, folder=folder.absolute())
 
 
-def _require_control(given: dict[str, Any]) -> None:
+def require_control(given: dict[str, Any]) -> None:
     kind = given.get("type")
     if kind not in ("folder", "kafka"):
         raise SpillwayError(

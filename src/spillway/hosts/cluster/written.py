@@ -19,7 +19,6 @@ from spillway.redaction import HIDDEN, is_in_url, is_secret
 
 Found = TypeVar("Found", bound=BaseModel)
 
-_NO_QUERY = {"none": {"sql": "SELECT 1"}}  # a flow file has at least one
 _OWN = "cluster"  # of everybody who has the file: it does not travel
 
 
@@ -39,8 +38,8 @@ def require_references(flow: Mapping[str, Any]) -> None:
 
 def flow_of(given: FlowGiven, beside: Path) -> Flow:
     """The flow without queries: they come one by one."""
-    flow = _validated(Flow, filled({**given.flow, "queries": _NO_QUERY}, beside), "the flow")
-    return flow.model_copy(update={"queries": {}})
+    flow = _validated(Flow, filled({**given.flow, "cluster": {}}, beside), "the flow")
+    return flow.model_copy(update={"cluster": None})
 
 
 def query_of(name: str, body: Mapping[str, Any], beside: Path) -> Query:

@@ -17,6 +17,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from spillway.clock import WallClock
 from spillway.errors import SpillwayError
 from spillway.gate.offsets import SENTINEL
 from spillway.gate.options import GateOptions
@@ -28,6 +29,7 @@ from spillway.logs.dead_letters import default_root, place_of
 from spillway.logs.stream_options import own_options, require_delay
 
 if TYPE_CHECKING:
+    from spillway.hosts.spark.planner.adopting import Adopting
     from spillway.hosts.spark.planner.planner import Planner
 
 
@@ -72,6 +74,7 @@ class Gate(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._tuples = schema if combine is None else tuples_schema(combine)
         self._asked = asked_columns(self._tuples, options)
         self._made: Planner | None = None
+        self._adopting: Adopting | None = None
 
     @property
     def _planner(self) -> "Planner":
@@ -88,13 +91,14 @@ class Gate(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planner.freeze()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        return self._planner.latest(start)
+        end = self._planner.latest(own := self._own(start))
+        return start if end == own else end
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         return self._planner.report()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        batch = self._planner.shown(start, end)
+        batch = self._planner.shown(self._own(start), self._own(end, start))
         if batch is None:
             return []
         root = self._options.get("dead_letter") or default_root(self._gate.ledger)
@@ -105,7 +109,19 @@ class Gate(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return slices(batch, self._planner.cores.tasks)
 
     def commit(self, end: dict[str, Any]) -> None:
-        self._planner.completed(end)
+        self._planner.completed(self._own(end))
+
+    def _own(self, logged: dict[str, Any], start: dict[str, Any] | None = None) -> dict[str, Any]:
+        """As a gate has it: Spark's own Kafka source may have logged it before a gate came."""
+        if "seq" in logged:
+            return logged
+        if self._adopting is None:
+            from spillway.hosts.spark.planner.adopting import Adopting
+
+            self._adopting = Adopting(self._options, self._gate, self._asked, WallClock().now_s())
+        if start is None or "seq" in start or start == logged:
+            return self._adopting.at(logged)
+        return self._adopting.between(start, logged)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Slice)

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from spillway.classes.control import ClassControl
 from spillway.classes.turns import batches_in_flight
 from spillway.clock import Clock, WallClock
+from spillway.errors import SpillwayError
 from spillway.estimates.flow import check_answers
 from spillway.flow.derived import expanded
 from spillway.flow.flow import Flow, Query, ServiceClass
@@ -78,6 +79,7 @@ class Application:
         self._monitor: ProgressMonitor | None = None
         self._lock, self._changing = threading.Lock(), threading.Lock()
         self.fence_of: Callable[[str], Fence | None] = lambda query: None
+        self.ruled_by: str | None = None  # who alone changes its classes; None: anybody
         self.moves = False  # its queries may move or change while they run
         self.change_query: ChangeQuery = refuse_query
         self._make_control()
@@ -155,6 +157,11 @@ class Application:
 
     def change_all(self, changes: Changes, by: str) -> None:
         """Raises SpillwayError, with nothing changed, where one of them cannot be."""
+        if self.ruled_by not in (None, by):
+            raise SpillwayError(
+                f"{', '.join(changes)} cannot be changed here: {self.ruled_by} says what holds on"
+                " all nodes; use `spillway cluster set` or its page"
+            )
         with self._changing:
             changed = self.settings.change(changes, by, self.clock.now_s())
             for name in {one.key.partition(".")[0] for one in changed} & set(self.classes):

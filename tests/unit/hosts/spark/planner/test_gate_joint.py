@@ -10,6 +10,7 @@ from spillway.clock import ManualClock
 from spillway.gate.offsets import SENTINEL, Offset, decode
 from spillway.gate.options import GateOptions
 from spillway.gate.rules import Stretch
+from spillway.handover import ALL, Owned, Positions
 from spillway.hosts.spark.planner.around import Around
 from spillway.hosts.spark.planner.joint import Joint
 from spillway.hosts.spark.planner.planner import Planner
@@ -31,6 +32,8 @@ class JoinedQuery:
     fixed_s: float = 0.2
     refuse: bool = False  # the driver gives no turn
     silent: bool = False  # the driver does not answer
+    until: Positions | None = None  # as far as batches may go
+    owned: Owned | None = None
     target: Target = Target(delay_s=2.0)  # noqa: RUF009
 
     def trigger(self) -> dict[str, Offset]:
@@ -69,11 +72,13 @@ def joined(
     def ask(report: Report) -> Order | None:
         query.reports.append(report)
         until_s = None if lease_s is None else clock.now_s() + lease_s
-        order = Order(target=query.target, may_start=not query.refuse, plan_until_s=until_s)
+        told = {"until": query.until, "owned": query.owned, "plan_until_s": until_s}
+        order = Order(target=query.target, may_start=not query.refuse, **told)  # type: ignore[arg-type]
         return None if query.silent else order
 
     for name in logs:
         given = {"source": "toy", "path": name, "joint": "query", "manager": manager}
+        given["gate"] = f"query/{name}"
         given |= {} if lease_s is None else {"leased": "true"}
         joint = Joint(
             "query",
@@ -264,3 +269,22 @@ def test_the_lease_of_the_gate_that_leads_is_that_of_all(
     assert [query.trigger() for _ in range(5)] == [{}] * 5
     query.silent = False
     assert set(query.trigger()) == {"left", "right"}
+
+
+def test_no_gate_of_a_query_that_is_cut_goes_beyond_its_own_bound(
+    logs: dict[str, ToyLog], tmp_path: Path
+) -> None:
+    query = joined(logs, tmp_path, lease_s=1000.0)
+    for _ in range(5):
+        query.trigger()
+    stood = {name: decode(gate.logged[-1]).stretches[0].stop for name, gate in query.gates.items()}
+    bounds = {"left": stood["left"] + 300, "right": stood["right"] + 900}
+    query.until = {name: {0: bound} for name, bound in bounds.items()}
+    for _ in range(30):
+        query.trigger()
+    stands = {name: decode(gate.logged[-1]).stretches[0].stop for name, gate in query.gates.items()}
+    assert stands == bounds
+    query.until, query.owned = None, ALL
+    for _ in range(5):
+        new = query.trigger()
+    assert {name: offset.owned for name, offset in new.items()} == {"left": ALL, "right": ALL}
