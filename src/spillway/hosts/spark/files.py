@@ -63,7 +63,7 @@ class Folder:
 
     def combination(self, query: str) -> Path:
         """Beside a checkpoint that was begun over partial rows: who goes on with it must know."""
-        return self.checkpoint(query).with_suffix(".combined")
+        return self.checkpoint(query).with_name(f"{self.checkpoint(query).name}.combined")
 
     @property
     def journal(self) -> Path:

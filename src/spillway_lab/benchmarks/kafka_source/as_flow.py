@@ -43,6 +43,7 @@ def as_flow(
     spark: SparkSession, asked: Asked, place: Place, folder: Path, on_batch: OnBatch
 ) -> Iterator[None]:
     """Runs meanwhile."""
+    folder.mkdir()
     application = Application(_flow(asked, place), spark, Folder(root=folder))
     application.listeners.append(_Listener(on_batch))
     application.start()
