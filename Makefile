@@ -1,6 +1,7 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
+REQUIREMENTS ?= requirements.txt
 FAST    = not spark and not kafka and not slow
 
 .PHONY: help demo cluster-demo native check test test-slow chaos chaos-cluster fuzz mutants sbom hashes coverage lint types docs clean
@@ -62,17 +63,17 @@ mutants: $(VENV)/ready ## breaks one expression at a time in the pure rooms (MUT
 sbom: $(VENV)/ready ## what the product brings, as CycloneDX in out/sbom.json
 	@mkdir -p out && $(BIN)/python scripts/sbom.py >out/sbom.json && echo out/sbom.json
 
-hashes: $(VENV)/ready ## requirements.txt with the hashes of its files, for pip install --require-hashes
+hashes: $(VENV)/ready ## requirements.txt with the hashes of its files; then make REQUIREMENTS=out/requirements.txt
 	@mkdir -p out && $(BIN)/python scripts/hashes.py >out/requirements.txt && echo out/requirements.txt
 
 docs: $(VENV)/ready ## the tables in docs/ that are made from declarations
 	@$(BIN)/python -m spillway.check.pages docs
 
-$(VENV)/ready: requirements.txt pyproject.toml lab/pyproject.toml lab/hatch_build.py
+$(VENV)/ready: $(REQUIREMENTS) pyproject.toml lab/pyproject.toml lab/hatch_build.py
 	@sh scripts/prerequisites $(PYTHON)
 	@echo "making the virtual environment in $(VENV) (a few minutes the first time)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $(REQUIREMENTS)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . -e ./lab
 	@touch $@
 

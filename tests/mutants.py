@@ -1,15 +1,15 @@
 """Do the tests notice when the code is broken? `make mutants`.
 
 Breaks one expression at a time (an operator, a comparison, a connective, branches, min and max) in
-the pure rooms, and runs the tests that mirror the file, without Spark. A mutant that no test
-notices is printed with its line. The sample is drawn with a fixed seed; mutants that change nothing
-that can be seen are listed in EQUIVALENT with the reason.
+the pure rooms, and runs those of the room's tests, without Spark, that come by the line. A mutant
+that no test notices is printed with its line. The sample is drawn with a fixed seed; mutants that
+change nothing that can be seen are listed in EQUIVALENT with the reason.
 
 python tests/mutants.py [COUNT] [SEED] [ROOM ...]
 """
 
 import ast
-import copy
+import json
 import os
 import random
 import shutil
@@ -17,26 +17,93 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from coverage import CoverageData
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("gate", "load", "classes", "cluster")
 NOTICED = 0.95  # the goal, of those that are not equivalent
-LONGEST_S = 240.0
+LONGEST_S = 120.0
+FAST = "not spark and not kafka and not slow"
+FAILED = (1, 2)  # what pytest says where a test fails, or cannot be imported
+NO_TESTS = 5
 
 # What is run for a room: the tests that mirror it, and the laws over all of them.
 TESTS = {
     "gate": ("unit/gate", "properties/test_gate_accounting.py", "unit/hosts/spark/planner"),
     "load": ("unit/load", "contract/test_load_managers.py", "unit/gate"),
     "classes": ("unit/classes", "properties/test_classes_sharing.py", "unit/hosts/spark/driver"),
-    "cluster": ("unit/cluster", "properties/test_fit_optimum.py"),
+    "cluster": (
+        "unit/cluster",
+        "properties/test_fit_optimum.py",
+        "properties/test_migration_exact.py",
+        "properties/test_migration_sequences.py",
+    ),
 }
 SHARES = {"gate": 40, "load": 25, "classes": 15, "cluster": 20}  # of the sample, in percent
 
-# file: {(line's text, what it became): why nothing can be seen}
-EQUIVALENT: dict[tuple[str, str, str], str] = {}
+_BOTH = "differs where two measured numbers are equal to the last bit"
+# (file, what stood there, what it became): why nothing can be seen
+EQUIVALENT: dict[tuple[str, str, str], str] = {
+    (
+        "load/batch_model.py",
+        "self._streak * sign > 0",
+        "self._streak * sign >= 0",
+    ): "no streak and one more on this side are one",
+    (
+        "load/seamless.py",
+        "abs(self._headroom.hear(told) - 1.0) > _NEW_QUOTA",
+        "abs(self._headroom.hear(told) - 1.0) >= _NEW_QUOTA",
+    ): _BOTH,
+    (
+        "load/pie.py",
+        "max(delay_s, self._before_s) < target_s / 2.0",
+        "max(delay_s, self._before_s) <= target_s / 2.0",
+    ): "at half of the target nothing is dropped either way",
+    ("gate/evidence.py", "takes_s > room.length_s", "takes_s >= room.length_s"): _BOTH,
+    ("classes/balance.py", "abs(quota - c.quota) < 1e-06", "abs(quota - c.quota) <= 1e-06"): _BOTH,
+    (
+        "classes/balance.py",
+        "query.cost_s * query.rate_per_s + fixed >= query.at_most",
+        "query.cost_s * query.rate_per_s + fixed > query.at_most",
+    ): _BOTH,
+    ("classes/control.py", "max(used) > 1.0", "max(used) >= 1.0"): _BOTH,
+    (
+        "cluster/scaling/true_rate.py",
+        "backlog_s(host) > CATCH_UP_S * room",
+        "backlog_s(host) >= CATCH_UP_S * room",
+    ): _BOTH,
+    (
+        "cluster/views.py",
+        "self.memory_mb <= free.memory_mb + 1e-09",
+        "self.memory_mb < free.memory_mb + 1e-09",
+    ): _BOTH,
+    ("cluster/coordinator/room.py", "free >= own[0] - EPS", "free > own[0] - EPS"): _BOTH,
+    (
+        "classes/control.py",
+        "self._used.get(name, 0.0) > 1.0",
+        "self._used.get(name, 0.0) >= 1.0",
+    ): _BOTH,
+    (
+        "classes/parts.py",
+        "keep_fraction <= least",
+        "keep_fraction < least",
+    ): "at the least both parts are kept alike by the formula too",
+    (
+        "classes/policies.py",
+        "lacking_high <= 0.0",
+        "lacking_high < 0.0",
+    ): "where nothing is lacking the formula moves nothing",
+    (
+        "classes/policies.py",
+        "high.need + low.need <= 0.0",
+        "high.need + low.need < 0.0",
+    ): "without a need nothing is lacking, which is asked first",
+}
 
 _SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub,
@@ -77,23 +144,30 @@ class Mutant:
         return self.path.as_posix(), self.before, self.after
 
 
-def mutants_of(path: Path) -> Iterator[Mutant]:
-    """Every mutant of a file."""
-    text = (ROOT / "src" / "spillway" / path).read_text()
-    tree = ast.parse(text)
+Place = tuple[Path, int, str]  # a file, the number of a node in its tree, what is done to it
+
+
+def places_in(path: Path) -> Iterator[Place]:
+    """Of every mutant of a file."""
+    tree = ast.parse((ROOT / "src" / "spillway" / path).read_text())
     for number, node in enumerate(ast.walk(tree)):
         for change in _changes(node):
-            copied = copy.deepcopy(tree)
-            twin = next(n for i, n in enumerate(ast.walk(copied)) if i == number)
-            before = ast.unparse(twin)
-            _apply(twin, change)
-            yield Mutant(
-                path=path,
-                line=getattr(node, "lineno", 0),
-                before=before,
-                after=ast.unparse(twin),
-                source=ast.unparse(ast.fix_missing_locations(copied)),
-            )
+            yield path, number, change
+
+
+def mutant_at(place: Place) -> Mutant:
+    path, number, change = place
+    tree = ast.parse((ROOT / "src" / "spillway" / path).read_text())
+    node = next(node for i, node in enumerate(ast.walk(tree)) if i == number)
+    before = ast.unparse(node)
+    _apply(node, change)
+    return Mutant(
+        path=path,
+        line=getattr(node, "lineno", 0),
+        before=before,
+        after=ast.unparse(node),
+        source=ast.unparse(ast.fix_missing_locations(tree)),
+    )
 
 
 def _changes(node: ast.AST) -> Iterator[str]:
@@ -141,54 +215,106 @@ def sample(count: int, seed: int, rooms: tuple[str, ...]) -> list[Mutant]:
     for room in rooms:
         files = sorted((ROOT / "src" / "spillway" / room).rglob("*.py"))
         every = [
-            mutant
+            place
             for file in files
-            for mutant in mutants_of(file.relative_to(ROOT / "src" / "spillway"))
+            for place in places_in(file.relative_to(ROOT / "src" / "spillway"))
         ]
         share = max(1, round(count * SHARES[room] / sum(SHARES[r] for r in rooms)))
-        chosen += random.Random(f"{seed}/{room}").sample(every, min(share, len(every)))
+        drawn = random.Random(f"{seed}/{room}").sample(every, min(share, len(every)))
+        chosen += map(mutant_at, drawn)
     return chosen
 
 
-def tests_for(mutant: Mutant) -> list[str]:
-    """Those whose name has the file's first, because the first failure ends the run."""
-    stem = mutant.path.stem
-    every = [ROOT / "tests" / name for name in TESTS[mutant.room]]
-    near = [
-        path
-        for folder in every
-        for path in ([folder] if folder.is_file() else sorted(folder.rglob("test_*.py")))
-        if any(word in path.stem for word in stem.split("_") if len(word) > 3)
-    ]
-    return [str(path) for path in dict.fromkeys([*near, *every])]
+@dataclass(frozen=True)
+class Reached:
+    """Which tests come by a line."""
 
+    tests: Mapping[tuple[Path, int], frozenset[str]]
 
-def is_noticed(mutant: Mutant, source: Path) -> bool:
-    """In a copy of the source: what others see of the tree stays as it is."""
-    target = source / "spillway" / mutant.path
-    whole = target.read_text()
-    target.write_text(mutant.source)
-    words = ["-q", "-x", "-m", "not spark and not kafka and not slow", "-p", "no:cacheprovider"]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(source),
-        "PYTHONDONTWRITEBYTECODE": "1",
-        "HYPOTHESIS_MAX_EXAMPLES": "20",
-    }
-    try:
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", *words, *tests_for(mutant)],
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            timeout=LONGEST_S,
-            check=False,
+    @classmethod
+    def of(cls, room: str, source: Path) -> "Reached":
+        """From one run of the room's tests over the code as it is."""
+        measured, root = source.parent / f"{room}.coverage", source / "spillway"
+        words = [
+            f"--cov={root / room}",
+            "--cov-context=test",
+            "--cov-report=",
+            "--cov-config=/dev/null",
+        ]
+        done = run_tests(tests_of(room), source, *words, COVERAGE_FILE=str(measured))
+        if done.returncode != 0:
+            sys.exit(f"the tests of {room} fail as they are:\n{done.stdout.decode()[-2000:]}")
+        data = CoverageData(str(measured))
+        data.read()
+        return cls(
+            {
+                (Path(file).relative_to(root), line): frozenset(
+                    context.rpartition("|")[0] for context in contexts if context
+                )
+                for file in data.measured_files()
+                for line, contexts in data.contexts_by_lineno(file).items()
+            }
         )
-    except subprocess.TimeoutExpired:  # it never ends: that is noticed
-        return True
+
+    def by(self, mutant: Mutant) -> frozenset[str]:
+        """Empty where the line runs as the module is imported."""
+        return self.tests.get((mutant.path, mutant.line), frozenset())
+
+
+def tests_of(room: str) -> list[str]:
+    return [str(ROOT / "tests" / name) for name in TESTS[room]]
+
+
+def near(mutant: Mutant) -> list[str]:
+    """Those whose name has the file's first, because the first failure ends the run."""
+    words = [word for word in mutant.path.stem.split("_") if len(word) > 3]
+    files = (file for name in tests_of(mutant.room) for file in Path(name).rglob("test_*.py"))
+    found = [str(file) for file in files if any(word in file.stem for word in words)]
+    return list(dict.fromkeys([*found, *tests_of(mutant.room)]))
+
+
+def run_tests(
+    tests: list[str], source: Path, *words: str, **environment: str
+) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "pytest", "-q", "-m", FAST, "-p", "no:cacheprovider"]
+    given = {
+        **os.environ,
+        "PYTHONPATH": f"{source}{os.pathsep}{ROOT / 'tests'}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        **environment,
+    }
+    return subprocess.run(
+        [*command, *words, *tests], cwd=ROOT, env=given, capture_output=True, check=False
+    )
+
+
+def is_noticed(mutant: Mutant, source: Path, reached: Reached) -> bool:
+    """In a copy of the source: what others see of the tree stays as it is."""
+    target, chosen = source / "spillway" / mutant.path, source.parent / "chosen.json"
+    whole, asked = target.read_text(), sorted(reached.by(mutant))
+    chosen.write_text(json.dumps(asked))
+    files = dict.fromkeys(str(ROOT / test.partition("::")[0]) for test in asked)
+    tests = [name for name in near(mutant) if not asked or name in files]
+    target.write_text(mutant.source)
+    try:
+        done = run_tests(
+            list(dict.fromkeys([*tests, *files])),
+            source,
+            *("-x", "-p", "mutants", f"--timeout={LONGEST_S:g}"),
+            SPILLWAY_CHOSEN=str(chosen),
+        )
     finally:
         target.write_text(whole)
-    return done.returncode != 0
+    if done.returncode not in (0, NO_TESTS, *FAILED):
+        sys.exit(f"pytest ends with {done.returncode}: {done.stdout.decode()[-2000:]}")
+    return done.returncode in FAILED
+
+
+def pytest_collection_modifyitems(items: list[Any]) -> None:
+    """As a plugin of pytest: only the tests that were chosen, where some were."""
+    chosen = set(json.loads(Path(os.environ["SPILLWAY_CHOSEN"]).read_text()))
+    if chosen:
+        items[:] = [item for item in items if item.nodeid in chosen]
 
 
 def main() -> None:
@@ -200,10 +326,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "src"
         shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
+        reached = {room: Reached.of(room, source) for room in rooms}
         for mutant in sample(count, seed, rooms):
             if mutant.key in EQUIVALENT:
                 continue
-            noticed = is_noticed(mutant, source)
+            noticed = is_noticed(mutant, source, reached[mutant.room])
             found[mutant.room, noticed] += 1
             if not noticed:
                 where = f"src/spillway/{mutant.path}:{mutant.line}"

@@ -1,7 +1,9 @@
 //! The native reader of Kafka: from the client library's queue straight into Arrow columns.
 
+mod avro;
 mod client;
 mod columns;
+mod decoder;
 mod form;
 mod json;
 mod reader;
@@ -11,7 +13,7 @@ use pyo3::panic::PanicException;
 use pyo3::prelude::*;
 
 /// Counts up with every change of what Python calls here: another number is another program.
-const INTERFACE: u32 = 1;
+const INTERFACE: u32 = 2;
 
 #[pymodule]
 fn spillway_native(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,8 +1,9 @@
 //! Pieces of a partition, each as Arrow columns.
 
 use crate::client::{Client, Message};
+use crate::decoder::Decoder;
 use crate::form::{Form, Made};
-use crate::json::Decoder;
+
 use arrow_array::builder::BinaryBuilder;
 use arrow_array::ffi::to_ffi;
 use arrow_array::{Array, ArrayRef, Int32Array, Int64Array, StructArray};
@@ -83,8 +84,8 @@ struct Task<'a> {
 impl Task<'_> {
     fn piece(&self, client: &Client, made: &Made) -> Piece {
         let mut piece = match made {
-            Made::Columns(fields) => {
-                let mut decoder = Decoder::new(fields);
+            Made::Columns { fields, written } => {
+                let mut decoder = Decoder::new(fields, written);
                 let mut piece = self.fetched(client, |piece, message| {
                     let value = message.value();
                     let mut room = Vec::with_capacity(fields.len());
@@ -145,7 +146,7 @@ impl Task<'_> {
                     }
                     END_OF_PARTITION => (),
                     code if NO_SUCH_OFFSET.contains(&code) => piece.astray = true,
-                    code => piece.complaint = Some(client.meaning(code)),
+                    code => piece.complaint = Some(said(&message, || client.meaning(code))),
                 }
                 if piece.ended || piece.astray {
                     return piece;
@@ -160,6 +161,11 @@ impl Task<'_> {
         }
         piece
     }
+}
+
+/// An error's text stands where a record has its value; without one, the meaning of its number.
+fn said(message: &Message, meaning: impl Fn() -> String) -> String {
+    message.value().map_or_else(meaning, |text| String::from_utf8_lossy(text).into_owned())
 }
 
 /// What one call brought. Its rows go to Arrow as one struct: the columns of the form, then offset,

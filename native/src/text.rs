@@ -62,6 +62,7 @@ impl<'a> Cursor<'a> {
         let rest = &self.text[self.place..];
         let (mut at, mut escaped) = (0, false);
         loop {
+            at += ordinary(rest.get(at..)?);
             match *rest.get(at)? {
                 b'"' => break,
                 b'\\' => {
@@ -172,6 +173,24 @@ impl<'a> Cursor<'a> {
         }
         self.place - start
     }
+}
+
+/// How many bytes in front are neither quotes, backslashes nor control characters, looked at by
+/// eight: the last few may be as well.
+fn ordinary(text: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let below = |word: u64, least: u64| word.wrapping_sub(ONES * least) & !word & (ONES << 7);
+    let mut found = 0;
+    for eight in text.chunks_exact(8) {
+        let word = u64::from_le_bytes(eight.try_into().unwrap());
+        let same_as = |byte: u8| below(word ^ (ONES * u64::from(byte)), 1);
+        let special = same_as(b'"') | same_as(b'\\') | below(word, 0x20);
+        if special != 0 {
+            return found + special.trailing_zeros() as usize / 8; // the first one is always right
+        }
+        found += 8;
+    }
+    found
 }
 
 impl<'a> Quoted<'a> {

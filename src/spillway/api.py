@@ -7,6 +7,7 @@ flow.query("counts", class_="gold", sql="SELECT key, value FROM ticks WHERE valu
 flow.run(duration="30s")
 """
 
+import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,21 +19,27 @@ from pydantic import ValidationError
 from spillway.check.plan import FlowPlan, plan_of
 from spillway.check.problems import problems_of
 from spillway.check.said import problems_in
-from spillway.errors import SpillwayError
+from spillway.errors import SpillwayError, require
 from spillway.flow import flow as parts
 from spillway.flow.scale import Scale
-from spillway.flow.values import Part
+from spillway.flow.values import Name, Part
 from spillway.model import Target, parse_duration_s
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from spillway.hosts.cluster.opening import Place
     from spillway.hosts.spark.driver.application import Application
     from spillway.hosts.spark.driver.attachment import Attachment, Door
     from spillway.hosts.spark.driver.drop_in import DropInScaling, FollowedCores, Tell
     from spillway.hosts.spark.driver.gate_progress import GateProgress
 
 PartType = TypeVar("PartType", bound=Part)
+_NO_NAME = re.compile(r"[^A-Za-z0-9_.-]")  # in the name of an application
+
+
+class _Attached(Part):
+    classes: dict[Name, parts.ServiceClass]
 
 
 def progress(query: Any) -> "tuple[GateProgress, ...]":
@@ -48,8 +55,10 @@ def progress(query: Any) -> "tuple[GateProgress, ...]":
 
 def attach(
     spark: Any,
-    classes: Mapping[str, Mapping[str, Any]],
+    classes: Mapping[str, Mapping[str, Any]] | None = None,
     *,
+    cluster: Path | str | None = None,
+    node: str | None = None,
     folder: Path | str = ".spillway/attached",
     watch: str | None = None,
     **control: Any,
@@ -61,21 +70,61 @@ def attach(
     `control:` of a flow file take, but for `manager`, which is each gate's own option. `folder`
     holds the journal and what was set meanwhile; `watch` is HOST:PORT of a page, or `on` for a port
     of loopback.
+
+    `cluster`, a cluster file, takes the place of `classes`: the classes are those of the cluster,
+    shared with whatever else runs in it, and `spillway cluster set` changes them for all. `node` is
+    what this application goes by there; its Spark name by default.
     """
     from spillway.hosts.spark.driver.attachment import Attachment
     from spillway.hosts.spark.files import Folder
 
-    for name, given in classes.items():
-        if "manager" in given:
+    require(watch is None or isinstance(watch, str), "watch", watch, "HOST:PORT, on, off or None")
+    require("\0" not in str(folder), "folder", str(folder), "a path")
+    place = None if cluster is None else _place(Path(cluster), classes)
+    terms = _terms(classes or {}, node) if place is None else place.flow.classes
+    said = {} if place is None else place.flow.control.model_dump(exclude_unset=True)
+    controls = _checked(parts.Control, "control", {**said, **control})
+    root = Path(folder).absolute()
+    attached = Attachment(spark, terms, controls, Folder(root=root), _door(root, watch))
+    if place is not None:
+        _join(attached, place, node or spark.sparkContext.appName)
+    return attached
+
+
+def _terms(
+    classes: Mapping[str, Mapping[str, Any]], node: str | None
+) -> Mapping[str, parts.ServiceClass]:
+    if node is not None:
+        raise SpillwayError("node is a name in a cluster: give cluster as well, or leave it out")
+    terms = _checked(_Attached, "", {"classes": classes}).classes
+    for name in terms:
+        if "manager" in classes[name]:
             raise SpillwayError(
                 f"classes.{name}.manager is the gates' to say: give their option 'manager'"
             )
-    terms = {n: _checked(parts.ServiceClass, f"classes.{n}", dict(c)) for n, c in classes.items()}
     if not terms:
         raise SpillwayError("classes is empty: name at least one, with its delay")
-    root = Path(folder).absolute()
-    controls = _checked(parts.Control, "control", control)
-    return Attachment(spark, terms, controls, Folder(root=root), _door(root, watch))
+    return terms
+
+
+def _place(file: Path, classes: object) -> "Place":
+    from spillway.check.flow_file import load_as_written, load_flow
+    from spillway.hosts.cluster.opening import place_of
+
+    if classes is not None:
+        raise SpillwayError("classes and cluster exclude each other: a cluster has its own")
+    load_flow(file)  # what is wrong with it is told here
+    return place_of(file, load_as_written(file))
+
+
+def _join(attached: "Attachment", place: "Place", name: str) -> None:
+    from spillway.hosts.cluster.joining import Joined
+    from spillway.logs.saying import say_once
+
+    joined = Joined(_NO_NAME.sub("_", name)[:64], place, attached, say_once)
+    joined.watch = attached.url or ""
+    joined.start()
+    attached.before_detaching.callback(joined.leave)
 
 
 def _door(root: Path, watch: str | None) -> "Door | None":
@@ -108,6 +157,7 @@ def scale(
     """
     from spillway.hosts.spark.driver.drop_in import DropInScaling
 
+    require(isinstance(delay, str), "delay", delay, "a target, such as 'p99 2s'")
     given = _checked(Scale, "scale", options)
     return DropInScaling(spark, given, Target.parse(delay), tell or _to_stderr)
 

@@ -26,6 +26,11 @@ def is_secret(name: str) -> bool:
     return _NAMES.search(name) is not None
 
 
+def is_in_url(text: str) -> bool:
+    """Whether a password stands in a URL."""
+    return "://" in text and bool(_IN_URL.search(text) or _IN_QUERY.search(text))
+
+
 def remember(options: Mapping[str, object]) -> None:
     """From now on these values are hidden in this process, where their names are a secret's."""
     for name, value in options.items():

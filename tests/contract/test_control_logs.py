@@ -20,6 +20,7 @@ from control_log_cases import Place, opened, record
 from spillway.errors import SpillwayError
 from spillway.hosts.cluster import folder as folder_module
 from spillway.hosts.cluster.control_log import AwayError, ControlLog, Latest, OvertakenError
+from spillway.hosts.cluster.folder import FolderLog
 from spillway.hosts.cluster.records import Record
 
 KINDS = ["folder", pytest.param("kafka", marks=pytest.mark.kafka)]
@@ -334,3 +335,52 @@ def test_an_unreachable_broker_is_one_clear_line() -> None:
     log = KafkaLog({"bootstrap.servers": "127.0.0.1:1"}, "control", "tests", answer_s=1.0)
     with pytest.raises(AwayError, match=r"control log at 127\.0\.0\.1:1 does not answer"):
         log.read(0)
+
+
+def private(folder: Path) -> Path:
+    folder.mkdir(mode=0o700, parents=True)
+    return folder
+
+
+@pytest.mark.parametrize("part", ["", "drafts", "snapshots"])
+def test_a_folder_behind_a_link_is_refused(tmp_path: Path, part: str) -> None:
+    """Another user's link would lead us to write, and to remove, files of our own elsewhere."""
+    treasure = private(tmp_path / "treasure")
+    (treasure / "000000000003").write_text("dear")
+    folder = tmp_path / "log"
+    if part:
+        private(folder)
+    (folder / part).symlink_to(treasure)
+    with pytest.raises(SpillwayError, match="is no folder, or a link") as refused:
+        FolderLog(folder, "tests").append(record("k"))
+    assert "\n" not in str(refused.value)
+    assert [path.name for path in treasure.iterdir()] == ["000000000003"]
+
+
+@pytest.mark.parametrize("part", ["drafts", "snapshots"])
+def test_a_part_that_others_can_write_to_is_refused(tmp_path: Path, part: str) -> None:
+    folder = private(tmp_path / "log")
+    (folder / part).mkdir()
+    (folder / part).chmod(0o777)
+    with pytest.raises(SpillwayError, match="is open to other users"):
+        FolderLog(folder, "tests").read(0)
+
+
+@pytest.mark.parametrize("name", ["5", "\u0663", "1" * 200, "0000000000005", "5.swp"])
+@pytest.mark.parametrize("part", ["", "snapshots"])
+def test_a_file_of_another_name_is_no_record(tmp_path: Path, part: str, name: str) -> None:
+    folder = tmp_path / "log"
+    FolderLog(folder, "tests").append(record("k"))
+    (folder / part / name).write_text("{}")
+    entries = FolderLog(folder, "tests").read(0)
+    assert [placed.record.key for placed in entries.placed] == ["k"]
+    assert entries.next == 1
+
+
+def test_a_damaged_snapshot_is_refused_in_a_line(tmp_path: Path) -> None:
+    folder = tmp_path / "log"
+    FolderLog(folder, "tests").append(record("k"))
+    (folder / "snapshots" / "000000000512").write_bytes(b"\x00 not a number\n")
+    with pytest.raises(SpillwayError, match="is a damaged snapshot") as refused:
+        FolderLog(folder, "tests").read(0)
+    assert "\n" not in str(refused.value)

@@ -2,14 +2,30 @@
 
 import json
 import tempfile
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from spillway.clock import ManualClock
+from spillway.cluster.views import HostView, Resources
 from spillway.coding import to_json
 from spillway.gate.options import GateOptions
 from spillway.gate.told import TellingGate
+from spillway.hosts.cluster.messages import (
+    FLOW,
+    LEADER,
+    NODE,
+    QUERY,
+    REQUEST,
+    Assignment,
+    FlowGiven,
+    Leadership,
+    NodeOrder,
+    NodeReport,
+    Request,
+    Successor,
+)
 from spillway.hosts.spark.planner.around import Around
 from spillway.hosts.spark.planner.planner import Planner
 from spillway.journal.entries import Event, encoded
@@ -33,9 +49,57 @@ ROOT = Path(__file__).parents[2]
 TEMPLATE = "SELECT count(*) AS n FROM t WHERE k = :key GROUP BY window(ts, :size)"
 
 
+RICH = """\
+streams:
+  events:
+    source: kafka
+    columns: {key: string, value: double, ts: timestamp}
+    options: {topic: in, kafka.bootstrap.servers: "h:9092", reader: native, min_keep: "0.1"}
+    event_time: ts
+    watermark: 5s
+    shedder: windows
+    window: 10s
+  hot: {from_sql: SELECT key, value FROM events WHERE value > 1, keep: 2h}
+classes:
+  gold: {delay: p99 2s, priority: 3, manager: {law: ctrl, headroom: 0.9}, max_shed: 20% per 10m}
+  bronze: {delay: 1s, lend: 0.5, min_keep: 0.2, shedding: paused}
+queries:
+  sums:
+    class: gold
+    estimate: true
+    confidence: 0.9
+    error: 5%
+    gives: delay
+    partitions: 4
+    mode: append
+    sql: SELECT key, sum(value) AS s FROM events GROUP BY window(ts, '10 seconds'), key
+    sink: {type: kafka, brokers: "h:9092", topic: out, exactly_once: true}
+  rest: {class: bronze, sql: SELECT * FROM hot, sink: {type: parquet, path: out}, dry_run: true}
+control: {period: 2s, policy: guaranteed, cycle: 4, warm_up: 0s}
+spark: {master: "spark://h:7077", config: {spark.executor.memory: 1g}}
+scale: {min: 1, max: 8, policy: true-rate, period: 5s, shed_price: 1.5, executor_price: 0.2}
+"""
+CLUSTER = """\
+streams: {ticks: {source: synthetic, options: {rate: 10}}}
+classes: {default: {delay: 1s}}
+queries: {q: {sql: SELECT * FROM ticks, sink: {type: noop}}}
+cluster:
+  control: {type: folder, path: control}
+  launcher: none
+  folder: shared
+  cores: 2
+  fewest: 1
+  most: 4
+  lease: 10s
+  upper: 0.9
+  tables: scenarios
+"""
+
+
 @cache
 def flows() -> tuple[str, ...]:
-    return tuple(path.read_text() for path in sorted((ROOT / "examples").glob("*.yaml")))
+    examples = (path.read_text() for path in sorted((ROOT / "examples").glob("*.yaml")))
+    return (*examples, RICH, RICH, CLUSTER)
 
 
 SQL = (
@@ -172,3 +236,37 @@ def report() -> dict[str, Any]:
 
 
 SINK_LOG = 'v1\n{"path":"file:///d/part-0.parquet","size":1,"isDir":false,"modificationTime":1,"blockReplication":1,"blockSize":1,"action":"add"}\n'
+
+
+@cache
+def control() -> tuple[tuple[str, dict[str, Any]], ...]:
+    """Records of a cluster that runs: (log, record)."""
+    query = {"sql": "SELECT * FROM ticks", "sink": {"type": "noop"}}
+    flow = {
+        "streams": {"ticks": {"source": "synthetic", "options": {"rate": 10}}},
+        "classes": {"default": {"delay": "1s"}},
+    }
+    given = FlowGiven(flow=flow, folder="shared", lease_s=10.0, cores=2)
+    runs = Assignment(query=query, state="runs", node="node-1", life="l1", epoch=1)
+    moving = replace(runs, next=Successor(query=query, generation=2, node="node-2"))
+    report = NodeReport(
+        life="l1",
+        lease_s=10.0,
+        state="running",
+        applied=3,
+        running={"q": 1},
+        host=HostView(name="node-1", capacity=Resources(cpu_cores=2.0)),
+        states={"q": "running"},
+    )
+    bodies: tuple[tuple[str, str, type[Any], Any], ...] = (
+        ("assignments", LEADER, Leadership, Leadership(leader="me", lease_s=10.0)),
+        ("assignments", FLOW, FlowGiven, given),
+        ("assignments", f"{QUERY}q", Assignment, moving),
+        ("assignments", f"{NODE}node-1", NodeOrder, NodeOrder(life="l1")),
+        ("reports", f"{NODE}node-1", NodeReport, report),
+        ("reports", f"{REQUEST}r", Request, Request(kind="move", name="q", value="node-2")),
+    )
+    return tuple(
+        (log, {"v": 1, "cluster": "flow", "key": key, "epoch": 1, "writer": "w", "body": body})
+        for log, key, body in ((log, key, to_json(kind, v)) for log, key, kind, v in bodies)
+    )

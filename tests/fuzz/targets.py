@@ -2,33 +2,26 @@
 
 import json
 import random
-import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import typer
-from typer.testing import CliRunner
 
 from fuzz import seeds
+from fuzz.live import Case, Channel, body, control_log, file_in, invoke, words_of_commands
 from fuzz.mutations import PIECES, bytes_of, json_of, lines_of, text_of
 from spillway.check.flow_file import load_flow
 from spillway.check.plan import plan_of
-from spillway.classes.control import ClassControl, ClassTerms
-from spillway.cli.app import app
-from spillway.clock import WallClock
 from spillway.errors import SpillwayError
 from spillway.flow.types import spark_type
 from spillway.gate.offsets import decode, encode
 from spillway.gate.options import GateOptions
 from spillway.gate.shedders.expressions import columns_of, evaluate
-from spillway.hosts.spark.driver.channel import ChannelServer
-from spillway.hosts.spark.driver.dispatch import Dispatcher
 from spillway.hosts.spark.planner.starts import positions_named
 from spillway.journal.summary import read_hours
 from spillway.logs import catalog
@@ -46,7 +39,6 @@ classes: {{c: {{delay: 2s}}}}
 queries: {{q: {{class: c, sql: {sql}}}}}
 """
 ROWS = pa.table({"price": [1.0, 2.0], "volume": [3.0, None]})
-Case = tuple[Any, Callable[[], object]]  # what to show, what to run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,29 +50,15 @@ class Fuzzed:
     make: Callable[[random.Random, Path], Case]
 
 
-def invoke(*words: str) -> None:
-    """A command, whose refusal comes out as it was raised."""
-    result = CliRunner().invoke(app, list(words))
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-
-
-def _file(folder: Path, name: str, data: bytes) -> Path:
-    path = folder / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
-    return path
-
-
 def _flow(rng: random.Random, folder: Path) -> Case:
     data = bytes_of(rng, seeds.flows())
-    path = _file(folder, "f.yaml", data)
+    path = file_in(folder, "f.yaml", data)
     return data, lambda: plan_of(load_flow(path))
 
 
 def _sql(rng: random.Random, folder: Path) -> Case:
     sql = text_of(rng, seeds.SQL)
-    path = _file(folder, "f.yaml", FLOW.format(sql=json.dumps(sql)).encode("utf-8", "replace"))
+    path = file_in(folder, "f.yaml", FLOW.format(sql=json.dumps(sql)).encode("utf-8", "replace"))
     return sql, lambda: plan_of(load_flow(path))
 
 
@@ -130,7 +108,7 @@ def _opened(given: Mapping[str, str]) -> None:
 
 def _ledger(rng: random.Random, folder: Path) -> Case:
     data = lines_of(rng, list(seeds.offsets()))
-    path = str(_file(folder, "l.jsonl", data))
+    path = str(file_in(folder, "l.jsonl", data))
     words = rng.choice(((), ("--json",), ("--positions", "3")))
     return data, lambda: invoke("ledger", path, *words)
 
@@ -146,15 +124,15 @@ def _checkpoint(rng: random.Random, folder: Path) -> Case:
         text = f'v1\n{{"batchWatermarkMs":0}}\n{json.dumps(offset)}\n'
         data = bytes_of(rng, (text,)) if rng.random() < 0.5 else text.encode()
         name = str(batch) if rng.random() < 0.95 else rng.choice(("x", "٣", "7" * 60, "1.tmp"))
-        _file(checkpoint / "offsets", name, data)
-        _file(checkpoint / "commits", name, b"v1\n{}\n")
+        file_in(checkpoint / "offsets", name, data)
+        file_in(checkpoint / "commits", name, b"v1\n{}\n")
         texts.append(data)
     return texts, lambda: invoke("offsets", str(checkpoint))
 
 
 def _journal(rng: random.Random, folder: Path) -> Case:
     data = lines_of(rng, list(seeds.journal()))
-    path = _file(folder, "journal.jsonl", data)
+    path = file_in(folder, "journal.jsonl", data)
 
     def run() -> None:
         read_hours(path)
@@ -165,13 +143,13 @@ def _journal(rng: random.Random, folder: Path) -> Case:
 
 def _record(rng: random.Random, folder: Path) -> Case:
     data = lines_of(rng, list(seeds.record()))
-    path = _file(folder, "record.jsonl", data)
+    path = file_in(folder, "record.jsonl", data)
     return data, lambda: invoke("replay", str(path))
 
 
 def _instances(rng: random.Random, folder: Path) -> Case:
     data = lines_of(rng, list(seeds.instances()))
-    path = _file(folder, "instances/q.jsonl", data)
+    path = file_in(folder, "instances/q.jsonl", data)
 
     def run() -> None:
         store = InstanceStore(path)
@@ -185,77 +163,21 @@ def _instances(rng: random.Random, folder: Path) -> Case:
 
 def _csv(rng: random.Random, folder: Path) -> Case:
     data = bytes_of(rng, seeds.CSV)
-    path = _file(folder, "i.csv", data)
+    path = file_in(folder, "i.csv", data)
     return data, lambda: load_instances(Template.parse("q", seeds.TEMPLATE), path)
 
 
 def _sink_log(rng: random.Random, folder: Path) -> Case:
     data = bytes_of(rng, (seeds.SINK_LOG,))
     name = rng.choice(("0", "0", "0.compact", "²", "٣.compact"))
-    _file(folder, f"_spark_metadata/{name}", data)
+    file_in(folder, f"_spark_metadata/{name}", data)
     return data, SinkIndex(str(folder)).refresh
 
 
 def _dead_letters(rng: random.Random, folder: Path) -> Case:
     data = bytes_of(rng, ('{"malformed": 2, "lost": 1, "intervals": [1, 0]}\n' + "\0" * 16,))
-    _file(folder, "count-0.state", data)
+    file_in(folder, "count-0.state", data)
     return data, lambda: dead_letter_totals(folder)
-
-
-def _words_of_commands(rng: random.Random, folder: Path) -> Case:
-    words = rng.choice(
-        (
-            ["set", text_of(rng, ("gold.delay=1s",)), "--folder", str(folder)],
-            ["replay", str(folder / "j"), "--manager", "pid", "--set", text_of(rng, ("a=1",))],
-            ["instances", "add", "q", text_of(rng, ("key=1",)), "--folder", str(folder)],
-            ["check", text_of(rng, ("flow.yaml",))[:200]],
-            ["ledger", text_of(rng, ("ledger.jsonl",))[:200]],
-        )
-    )
-    _file(folder, "channel", bytes_of(rng, ("/nonexistent/control",)))
-    return words, lambda: invoke(*words)
-
-
-class Channel:
-    """A server with what stands behind it in a run, and a gate that knows how to ask."""
-
-    def __init__(self) -> None:
-        terms = {"gold": ClassTerms(priority=2, target=Target(delay_s=2.0))}
-        control = ClassControl(
-            terms, "dilos", slots=2, machine=2.0, cycle_periods=2, now_s=WallClock().now_s()
-        )
-        self.dispatcher = Dispatcher(control, WallClock(), lambda decided: None)
-        self.server = ChannelServer(self.dispatcher.answer, self.dispatcher.leave)
-        self.asked = 0
-
-    def make(self, rng: random.Random, folder: Path) -> Case:
-        value = json_of(rng, seeds.report())
-        text = json.dumps(value) if rng.random() < 0.8 else text_of(rng, (json.dumps(value),))
-        if rng.random() < 0.1:
-            text = json.dumps(json_of(rng, {"set": "gold.delay", "to": "1s"}))
-        data = text.encode("utf-8", "replace") + b"\n"
-        return data, lambda: self.ask(data)
-
-    def ask(self, data: bytes) -> None:
-        self.asked += 1
-        self.send(data, 0.002)
-        if self.asked % 20 == 0:
-            self.dispatcher.period_ended()
-            good = json.dumps({**seeds.report(), "query": "good", "wait_s": 0.0}).encode() + b"\n"
-            assert b"may_start" in self.send(good, 5.0), "the channel does not answer any more"
-
-    def send(self, data: bytes, wait_s: float) -> bytes:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(wait_s)
-            connection.connect(str(self.server.path))
-            try:
-                connection.sendall(data)
-                return connection.recv(1 << 16)
-            except OSError:
-                return b""
-
-    def close(self) -> None:
-        self.server.close()
 
 
 @contextmanager
@@ -284,7 +206,9 @@ def targets() -> Iterator[tuple[list[Fuzzed], list[str]]]:
         "csv": (4, _csv),
         "sink log": (2, _sink_log),
         "dead letters": (2, _dead_letters),
-        "commands": (3, _words_of_commands),
+        "commands": (6, words_of_commands),
+        "control": (5, control_log),
+        "body": (3, body),
         "channel": (5, channel.make),
     }
     try:

@@ -1,5 +1,7 @@
 """Flow files that were "right" and could not run, ended in a trace, or did not end at all."""
 
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -38,6 +40,8 @@ queries:
 UTILITY = "shedder: utility\n    utility: "
 SQL_B = "SELECT symbol, price FROM raw WHERE price > 3"
 SINK_B = "type: parquet, path: out"
+WINDOW = "count(*) AS n FROM raw GROUP BY window(ts, '{a}')"
+SLIDES = WINDOW.format(a="10 seconds', '20 seconds")
 DEEP = "(" * 3000 + "1" + ")" * 3000
 
 BROKEN = [
@@ -53,7 +57,7 @@ BROKEN = [
     ("symbol: string", "symbol: [string]", 9, "columns.symbol is a list: it must be a text"),
     ("symbol: string", "'sym bol': string", 9, "it must be a name"),
     (", kafka.bootstrap.servers: 'h:9092'", "", 8, "'kafka.bootstrap.servers' is missing"),
-    ("topic: t", "topic: t, decode: avro", 8, "it must be json or raw"),
+    ("topic: t", "topic: t, decode: avro", 8, "say where the schemas are"),
     ("price > 3", "price > ", 23, "cannot be parsed at line 1"),
     ("price > 3", "pricee > 3", 23, "did you mean 'price'?"),
     (
@@ -66,6 +70,7 @@ BROKEN = [
     (SQL_B, "SELECT symbol FROM raw; SELECT 1", 23, "must be a SELECT"),
     (SQL_B, '"SELECT \'abc FROM raw"', 23, "is not closed"),
     (SQL_B, f"SELECT {DEEP} FROM raw", 23, "is nested too deeply"),
+    (SQL_B, f"SELECT 1 FROM raw {'JOIN raw b ' * 40}", 23, "40 joins without ON or USING"),
     (SQL_B, f"SELECT {'NOT ' * 3000} true FROM raw", 23, "is nested too deeply"),
     (SQL_B, f"SELECT {'+'.join(['1'] * 3000)} FROM raw", 23, "is nested too deeply"),
     (SQL_B, "SELECT symbol, count(*) AS n FROM raw GROUP BY symbol", None, ""),  # has a watermark
@@ -127,6 +132,26 @@ BROKEN = [
     ("queries:\n", "control: {period: 0s}\nqueries:\n", 13, "control.period is '0s'"),
     ("queries:\n", "control: {polcy: none}\nqueries:\n", 13, "did you mean 'policy'?"),
     ("options: {rate: 1000}", "options: &x {rate: *x}", 4, "refers to &x inside of itself"),
+    # What a newcomer types.
+    (SQL_B, "SELECT symbol, FROM raw", 23, "a comma stands before FROM"),
+    (SQL_B, "SELECT symbol FROM raw ORDER BY symbol", 23, "ORDER BY: a stream has no end"),
+    (SQL_B, "SELECT symbol FROM raw HAVING price > 3", 23, "HAVING without GROUP BY: write WHERE"),
+    (SQL_B, "SELECT symbol.x FROM raw", 23, "'symbol' is string: it has no fields"),
+    (SQL_B, "SELECT price[0] FROM raw", 23, "which is double: it has no elements"),
+    (SQL_B, "SELECT symbol FROM raw WHERE price", 23, "compare it with something"),
+    (SQL_B, "SELECT symbol FROM raw WHERE price > 'abc'", 23, "'abc': that is no number"),
+    (SQL_B, "SELECT * EXCEPT (sym) FROM raw", 23, "did you mean 'symbol'?"),
+    (SQL_B, "SELECT rank() OVER (ORDER BY price) FROM raw", 23, "all rows of a window over rows"),
+    (SQL_B, f"SELECT {WINDOW.format(a='10 secs ago')}", 23, "it takes a duration, such as"),
+    (SQL_B, f"SELECT {SLIDES}", 23, "a slide that is longer than the window"),
+    ("    event_time: ts\n", "    watermark: 10s\n", 10, "is how late event times may be"),
+    ("h:9092", "h:port", 8, "which is no host:port"),
+    ("topic: t", "topic: t, kafka.sasl.mechansim: PLAIN", 8, "No such configuration property"),
+    ("topic: t", "topic: t, kafka.security.protocol: SSLL", 8, "Invalid value"),
+    ("topic: t", "topic: t, kafka.auto.offset.reset: latest", 8, "say it as startingOffsets"),
+    (SINK_B, "type: kafka, brokers: 'h:p', topic: t", 24, "which is no host:port"),
+    ("priority: 6", "lend: yes", 12, "it must be a number"),
+    ("queries:\n", "cluster: {control: {type: kafka}}\nqueries:\n", 13, "brokers is missing"),
 ]
 
 
@@ -150,6 +175,17 @@ def test_a_broken_flow_file_is_told_in_a_line_with_its_place(
     assert expected in first
     assert len(first) < 1000
     assert first.removeprefix(f"{path}:").replace(":", " ").split()[0] == str(line)
+
+
+def test_the_command_ends_with_2_and_nothing_but_lines_with_places(tmp_path: Path) -> None:
+    path = tmp_path / "f.yaml"
+    path.write_text(FLOW.replace("sum(value)", "smu(valeu)", 1))
+    command = [sys.executable, "-m", "spillway.cli.app", "check", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2
+    lines = done.stderr.splitlines()
+    assert len(lines) == 2
+    assert all(f"{path}:18: " in line for line in lines)
 
 
 def test_several_problems_are_told_at_once_each_with_its_place(tmp_path: Path) -> None:

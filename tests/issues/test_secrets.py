@@ -152,3 +152,15 @@ def test_the_kafka_sink_takes_the_options_of_the_source() -> None:
     sink["kafka.sasl.jaas.config"] = "x"
     with pytest.raises(SpillwayError, match="for Java clients only"):
         _settings(given_to("q", Sink.model_validate(sink)))
+
+
+def test_a_failure_behind_the_page_tells_no_secret() -> None:
+    import asyncio
+
+    from spillway.watch.service import _failed
+
+    redaction.remember_value("hunter2")
+    request: Any = None
+    answer = asyncio.run(_failed(request, RuntimeError("no\nway with hunter2 " + "x" * 9999)))
+    assert b"hunter2" not in bytes(answer.body)
+    assert len(bytes(answer.body)) < 1000

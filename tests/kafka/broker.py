@@ -88,6 +88,10 @@ class Broker:
         for done in admin.create_topics([topic]).values():
             done.result(30)
 
+    def data(self, topic: str) -> Path:
+        """Where the first partition of a topic lies."""
+        return self._folder / "data" / f"{topic}-0"
+
     def admin(self) -> Any:
         return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
 
@@ -146,6 +150,12 @@ def spark_source_jars() -> list[str]:
     parts = ("spark-sql-kafka", "spark-token-provider", "kafka-clients", "commons-pool2")
     jars = _resolved("spark-source.txt", "-Pspark-source").split(os.pathsep)
     return [jar for jar in jars if Path(jar).name.startswith(parts)]
+
+
+def spark_avro_jars() -> list[str]:
+    """The jar of Spark's functions for Avro."""
+    jars = _resolved("spark-avro.txt", "-Pspark-avro").split(os.pathsep)
+    return [jar for jar in jars if Path(jar).name.startswith("spark-avro")]
 
 
 def _resolved(file: str, *arguments: str) -> str:

@@ -1,6 +1,7 @@
 """A driver of its own for tests that kill it: a gate and a file sink, until told to stop."""
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -9,9 +10,15 @@ from gates import Place, gate, to_files
 
 from spillway.hosts.spark.session.session import open_session
 
+MASTER = "SPILLWAY_TEST_MASTER"
+ON_A_CLUSTER = {"spark.executor.memory": "512m", "spark.driver.bindAddress": "127.0.0.1"}
+SETTINGS = {"spark.driver.memory": "1g", "spark.driver.host": "127.0.0.1"}
+
 
 def main(root: Path, options: dict[str, str]) -> None:
-    spark = open_session("local[2,4]", {"spark.driver.memory": "1g"}, name="spillway kill test")
+    cluster = os.environ.get(MASTER)
+    settings = SETTINGS if cluster is None else SETTINGS | ON_A_CLUSTER
+    spark = open_session(cluster or "local[2,4]", settings, name="spillway kill test")
     place = Place(root=root)
     query = to_files(gate(spark, place, **options), place)
     while not (root / "stop").exists():

@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from spillway.cli.app import app
-from spillway.estimates.flow import selection_of
 from spillway.flow.flow import Flow
+from spillway.flow.shedders import selection_of
 from spillway.flow.sql import streams_of
 from spillway.flow.stream_log import log_of
 from spillway.gate.offsets import Offset, Totals, encode

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from spillway.check.problems import problems_of
 from spillway.flow.flow import Flow
 from spillway.hosts.spark.driver.analysing import analysed_in
 
@@ -30,6 +31,37 @@ QUERIES = {
     "wrong": query(python=wrong),
     "broken": query(python=broken),
 }
+
+
+REFUSED = [  # as `check` does without Spark
+    "SELECT key FROM ticks ORDER BY key",
+    "SELECT key FROM ticks HAVING value > 3",
+    "SELECT key.x FROM ticks",
+    "SELECT value[0] FROM ticks",
+    "SELECT key FROM ticks WHERE value",
+    "SELECT * EXCEPT (kee) FROM ticks",
+    "SELECT key, rank() OVER (ORDER BY value) AS r FROM ticks",
+    "SELECT key, FROM ticks",
+    "SELECT count(*) AS n FROM ticks GROUP BY window(event_time, '10 secs ago')",
+    "SELECT count(*) AS n FROM ticks GROUP BY window(event_time, '10 seconds', '20 seconds')",
+    "SELECT count(*) AS n FROM ticks GROUP BY window(event_time, 10)",
+]
+
+
+def test_what_is_refused_without_spark_spark_refuses_too(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    queries = {f"q{number}": query(sql=sql) for number, sql in enumerate(REFUSED)}
+    flow = Flow.model_validate(
+        {
+            "streams": {"ticks": {"source": "synthetic", "event_time": "event_time"}},
+            "classes": {"gold": {"delay": "2s"}},
+            "queries": queries,
+        }
+    )
+    found = {line.partition(":")[0] for line in analysed_in(spark, flow, tmp_path)}
+    here = {".".join(map(str, problem.place[:2])) for problem in problems_of(flow)}
+    assert found == here == {f"queries.{name}" for name in queries}
 
 
 def test_each_query_that_spark_would_refuse_is_one_line(

@@ -43,7 +43,8 @@ LENT = 0.5 * 2 / 12  # half of what its priority gives the class without tuples
 
 
 def query(class_name: str, sql: str) -> dict[str, Any]:
-    return {"class": class_name, "mode": "append", "sink": {"type": "noop"}, "sql": sql}
+    given = {"class": class_name, "mode": "append", "sink": {"type": "noop"}, "sql": sql}
+    return {**given, "combine": False}  # clicks are more than the machine takes
 
 
 FLOW = Flow.model_validate(

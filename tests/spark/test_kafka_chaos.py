@@ -21,9 +21,13 @@ from gates import THIRD, Place
 from tally import count, kills
 from topics import Topic
 
+from spillway_lab.benchmarks.standalone import standalone
+
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.chaos, pytest.mark.timeout(1200)]
 
 KILLS = kills("kafka", otherwise=1)
+EXECUTORS = 3  # lost, one after the other
+EXECUTOR = "CoarseGrainedExecutorBackend"
 SKEWED = Path(__file__).with_name("skewed_clock")
 HOUR_S = 3600.0
 FROZEN_S = 60.0  # a session of Kafka's group protocol ends after 45 s without a sign
@@ -74,6 +78,27 @@ def test_a_broker_that_stops_in_the_middle_of_a_batch_costs_nothing_but_time(
     result = place.require_exact()
     assert result.totals.lost == 0
     count(killed=0, replayed=0, compared=result.totals.admitted)
+
+
+def test_executors_of_a_cluster_that_are_lost_lose_and_double_nothing(
+    kafka_broker: Any, place: Place
+) -> None:
+    """In the middle of a batch, with the consumers and the rows that it held."""
+    topic, generator = Topic(kafka_broker, "executors"), random.Random(3)
+    (place.root / "cluster").mkdir()
+    with standalone(2, place.root / "cluster") as address, topic.producing(20_000):
+        options = {**topic.options, "delay": "1s", **THIRD}
+        driver = start_driver(place, options, {"SPILLWAY_TEST_MASTER": address})
+        for _ in range(EXECUTORS):
+            wait_for_offset(place, offsets(place) + 4, driver)
+            time.sleep(generator.uniform(0.0, 0.5))
+            generator.choice(processes(EXECUTOR)).kill()
+        wait_for_offset(place, offsets(place) + 6, driver)
+        stop_driver(place, driver)
+    result = place.require_exact()
+    assert result.totals.shed > 0
+    assert result.totals.lost == 0
+    count(killed=EXECUTORS, replayed=0, compared=result.totals.admitted)
 
 
 def test_a_driver_that_is_frozen_for_longer_than_a_session_goes_on(

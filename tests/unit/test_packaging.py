@@ -68,7 +68,7 @@ def test_the_product_declares_what_it_imports() -> None:
 def test_the_lab_declares_the_product_and_what_it_imports_beyond() -> None:
     product, lab = project(ROOT), project(ROOT / "lab")
     assert lab["version"] == product["version"]
-    assert f"spillway-spark[pictures]=={product['version']}" in lab["dependencies"]
+    assert f"spillway-spark[cluster,pictures]=={product['version']}" in lab["dependencies"]
     brought = names_of(product["dependencies"]) | extras_of(product)
     own = names_of(lab["dependencies"]) - {"spillway-spark"}
     assert own == imported_by("spillway_lab") - brought
@@ -146,6 +146,6 @@ def test_without_the_lab_its_commands_say_how_to_get_it(words: tuple[str, ...]) 
     assert "pip install spillway-lab" in line
 
 
-@pytest.mark.parametrize("package", ["spillway_lab", "matplotlib", "starlette", "uvicorn"])
+@pytest.mark.parametrize("package", ["spillway_lab", "matplotlib", "scipy", "starlette", "uvicorn"])
 def test_the_product_starts_without_what_only_the_lab_and_pictures_need(package: str) -> None:
     assert without(package, "--help").returncode == 0

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 import sqlglot
-from pyspark.sql.types import DataType
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, traverse_scope
@@ -28,6 +28,7 @@ from spillway.errors import nearest_of, shown
 from spillway.flow.sql import TIME_WINDOW, parse
 
 UNNAMED = "#"  # begins what stands for the names that Spark makes up
+_NESTED = (StructType, MapType, ArrayType, VariantType)
 _SEVERAL = (exp.Explode, exp.Posexplode, exp.Inline, exp.Aliases)  # columns of one expression
 
 
@@ -107,6 +108,9 @@ class _Analyst:
                 text = f"{shown(token.text)}() is no function of Spark SQL{hint}"
                 found = SqlProblem(line=token.line, text=text)
                 self._problems.setdefault((token.line, text), found)
+            if token.token_type == TokenType.COMMA and following.token_type == TokenType.FROM:
+                text = "a comma stands before FROM: leave it out, or name one more column"
+                self._problems[token.line, text] = SqlProblem(line=token.line, text=text)
             before = token.token_type
 
     def _look_at(self, scope: Scope) -> Columns | None:
@@ -121,7 +125,16 @@ class _Analyst:
             if id(column) not in self._seen:
                 self._seen.add(id(column))
                 self._look_at_column(scope, column, sources, aliases)
+        self._look_at_exceptions(tree, sources)
         return _result(tree, sources)
+
+    def _look_at_exceptions(self, tree: exp.Select, sources: _Sources) -> None:
+        """What `* EXCEPT (...)` leaves out has to be there."""
+        for star in tree.find_all(exp.Star) if sources.are_known else ():
+            left_out = star.args.get("except_") or star.args.get("except") or ()
+            for name in left_out if star.find_ancestor(exp.Select) is tree else ():
+                if not sources.with_column(name.name.lower()):
+                    self._note(star, self._unknown(name.name, sources))
 
     def _look_at_union(self, scope: Scope, tree: exp.SetOperation) -> Columns | None:
         sides = [self._results.get(id(part)) for part in scope.set_operation_scopes]
@@ -182,6 +195,10 @@ class _Analyst:
             self._note(
                 column, f"column '{shown(column.name)}' is in {' and '.join(found)}: say which"
             )
+        kind = (sources.by_alias[found[0]] or {}).get(first) if found else None
+        if rest and kind is not None and not isinstance(kind, _NESTED):
+            said = f"'{shown(column.parts[0].name)}' is {kind.simpleString()}: it has no fields"
+            self._note(column, said)
         if found or first in aliases or first in OF_THE_GATE or not sources.are_known:
             if len(found) == 1 and not rest and first not in aliases:
                 column.set("table", exp.to_identifier(found[0]))

@@ -25,6 +25,7 @@ EXTRAS = {
     "kafka": ("confluent_kafka", "log and sink kafka"),
     "watch": ("starlette", "the page, its API and the metrics"),
     "postgres": ("psycopg", "sink postgres"),
+    "cluster": ("scipy", "tables for shedding across nodes"),
 }
 
 

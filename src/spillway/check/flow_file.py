@@ -31,6 +31,14 @@ def load_flow(path: Path) -> Flow:
     return flow
 
 
+def load_as_written(path: Path) -> Flow:
+    """A flow that `load_flow` takes, with its references instead of what they stand for: for those
+    who hand it on."""
+    value = read_document(path).value
+    _resolve_paths(path.parent, value)
+    return Flow.model_validate(value)
+
+
 def _require_sound(document: Document, flow: Flow) -> None:
     found = [f"{document.where(p.place, p.line)}: {p.text}" for p in problems_of(flow)]
     if found:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from spillway.errors import shown
-from spillway.flow.time_windows import is_time_window
+from spillway.flow.time_windows import interval_us, is_time_window, time_window
 
 _PLAIN = (exp.Alias, exp.Paren, exp.Column, exp.Cast, exp.Add, exp.Sub, exp.Mul, exp.Div)
 _SEVERAL = (exp.Literal, exp.Star, exp.Tuple, exp.Cube, exp.Rollup, exp.GroupingSets)
@@ -14,6 +14,8 @@ _NUMBERS = {
     *(_T.TINYINT, _T.SMALLINT, _T.INT, _T.BIGINT, _T.FLOAT, _T.DOUBLE, _T.DECIMAL),
 }
 _TIMES = {_T.DATE, _T.TIMESTAMP, _T.TIMESTAMPTZ, _T.TIMESTAMPLTZ, _T.TIMESTAMPNTZ}
+_SCALARS = _NUMBERS | _TIMES | {_T.BOOLEAN, _T.TEXT, _T.VARCHAR, _T.CHAR}
+_COMPARED = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 _NO_NUMBERS = {_T.BOOLEAN, _T.BINARY, _T.ARRAY, _T.MAP, _T.STRUCT, *_TIMES}
 
 
@@ -27,9 +29,20 @@ def misfits(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
                 if _kind(side) in _NO_NUMBERS:
                     yield side, f"{_shown(side)} in {node.key}: it takes numbers"
         elif is_time_window(node) and node.expressions:
-            yield from _of_window(node.expressions[0])
+            yield from _of_window(node)
+        elif isinstance(node, exp.Window):
+            said = "a stream never has all rows of a window over rows: group by window(time, '1m')"
+            yield node, f"{shown(node.sql('spark'))}: {said}"
+        elif isinstance(node, _COMPARED):
+            yield from _of_comparison(node)
+        elif isinstance(node, exp.Bracket) and _kind(node.this) in _SCALARS:
+            yield node.this, f"{_shown(node.this)}: it has no elements"
         elif isinstance(node, exp.Where) and (found := _aggregate_in(node)) is not None:
             yield found, f"{shown(found.sql('spark'))} in WHERE: an aggregate belongs into HAVING"
+        elif isinstance(node, exp.Where) and _kind(node.this) in _SCALARS - {_T.BOOLEAN}:
+            yield node.this, f"WHERE {_shown(node.this)}: compare it with something"
+        elif isinstance(node, exp.Having) and _is_alone(node):
+            yield node, "HAVING without GROUP BY: write WHERE"
         elif isinstance(node, exp.Select):
             yield from _ungrouped(node)
 
@@ -82,9 +95,36 @@ def _text(node: exp.Expr) -> str:
     return inner.name.lower() if isinstance(inner, exp.Column) else inner.sql("spark").lower()
 
 
-def _of_window(time: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
+def _of_window(window: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
+    time, *durations = window.expressions
     if _kind(time) in _NUMBERS | {_T.BOOLEAN, _T.BINARY}:
         yield time, f"window over {_shown(time)}: it takes a timestamp"
+    for duration in durations:
+        if isinstance(duration, exp.Literal) and not (
+            duration.is_string and interval_us(duration.name)
+        ):
+            said = "it takes a duration, such as '10 seconds' or '1 hour'"
+            yield duration, f"window of {shown(duration.sql('spark'))}: {said}"
+    found = time_window(window)
+    if found is not None and found.slide_us > found.length_us:
+        yield window, "window(...) with a slide that is longer than the window"
+
+
+def _of_comparison(node: exp.Binary) -> Iterator[tuple[exp.Expr, str]]:
+    """Of a number with a text that is none: the first row would end the query."""
+    for number, text in ((node.left, node.right), (node.right, node.left)):
+        if _kind(number) in _NUMBERS and isinstance(text, exp.Literal) and text.is_string:
+            try:
+                float(text.name)
+            except ValueError:
+                yield number, f"{_shown(number)} against '{shown(text.name)}': that is no number"
+
+
+def _is_alone(having: exp.Having) -> bool:
+    select = having.parent
+    if not isinstance(select, exp.Select) or select.args.get("group") is not None:
+        return False
+    return not any(_own(select, found) for found in _aggregates(select))
 
 
 def _aggregate_in(where: exp.Where) -> exp.AggFunc | None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from spillway.check.clients import client_problems
 from spillway.check.document import Location
 from spillway.check.sql_problems import Problem, sql_problems
 from spillway.errors import SpillwayError, unknown_name
@@ -16,6 +17,7 @@ from spillway.flow.flow import Flow, Query, Stream
 from spillway.flow.scale import DYNAMIC, require_scalable
 from spillway.flow.sql import read_by
 from spillway.gate.options import GateOptions
+from spillway.hosts.cluster.opening import require_control
 from spillway.hosts.spark.planner.starts import positions_named
 from spillway.logs.stream_options import named_topics, require_valid
 from spillway.sinks import catalog as sinks
@@ -30,7 +32,7 @@ _OPTION = re.compile(r"^option '([^']{1,100})'")
 def problems_of(flow: Flow) -> Iterator[Problem]:
     """The later looks are only taken where the earlier ones found nothing."""
     first = [*_name_problems(flow), *_stream_problems(flow), *_query_problems(flow)]
-    first += _scale_problems(flow)
+    first += [*_scale_problems(flow), *_cluster_problems(flow)]
     yield from first
     if first:
         return
@@ -38,6 +40,7 @@ def problems_of(flow: Flow) -> Iterator[Problem]:
     yield from whole
     if not whole:
         yield from _gate_problems(flow)
+        yield from client_problems(flow)
         yield from sql_problems(flow)
 
 
@@ -47,6 +50,12 @@ def _scale_problems(flow: Flow) -> list[Problem]:
         return []
     dynamic, master = str(flow.spark.config.get(DYNAMIC, "false")), flow.spark.master
     return list(_asked(lambda: require_scalable(master, dynamic), ("scale",)))
+
+
+def _cluster_problems(flow: Flow) -> Iterator[Problem]:
+    if flow.cluster is not None:
+        control = flow.cluster.control
+        yield from _asked(lambda: require_control(control), ("cluster", "control"))
 
 
 def _asked(ask: Callable[[], object], place: Location = ()) -> Iterator[Problem]:
@@ -111,6 +120,10 @@ def _stream_problems(flow: Flow) -> Iterator[Problem]:
     for name, stream in flow.streams.items():
         if stream.source is not None:
             yield from _option_problems(name, stream)
+        if stream.source and stream.event_time is None and "watermark" in stream.model_fields_set:
+            said = "is how late event times may be: give event_time, the column that has them"
+            place = ("streams", name, "watermark")
+            yield Problem(place=place, text=f"{'.'.join(place)} {said}, or leave it out")
 
 
 def _option_problems(name: str, stream: Stream) -> Iterator[Problem]:

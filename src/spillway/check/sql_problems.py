@@ -12,9 +12,9 @@ from spillway.check.analysis import UNNAMED, Analysis, analysed
 from spillway.check.columns import Columns, columns_of
 from spillway.check.document import Location
 from spillway.errors import SpillwayError, unknown_name
-from spillway.estimates.flow import selection_of
 from spillway.flow.derived import ARRIVAL
 from spillway.flow.flow import Flow, Query, Stream
+from spillway.flow.shedders import selection_of
 from spillway.flow.sql import parse, streams_of
 from spillway.gate.shedders.expressions import evaluate
 
@@ -132,6 +132,14 @@ def _mode_problems(name: str, query: Query, flow: Flow) -> Iterator[Problem]:
     aggregates = any(select.args.get("group") for select in tree.find_all(exp.Select))
     timed = any(flow.streams[s].event_time for s in streams_of(name, query.text, flow))
     said = None
+    ordered = next(
+        (s.args["order"] for s in tree.find_all(exp.Select) if s.args.get("order")), None
+    )
+    if ordered is not None and query.mode != "complete":
+        key = "sql" if query.template is None else "template"
+        line = next((n.meta["line"] for n in ordered.walk() if "line" in n.meta), 1)
+        text = f"queries.{name}.{key}, line {line}: ORDER BY: a stream has no end to sort by"
+        yield Problem(place=("queries", name, key), text=f"{text}; leave it out", line=line)
     if query.mode == "append" and aggregates and not timed:
         said = (
             "append: an aggregate is only complete behind a watermark, so give a stream's"

@@ -6,14 +6,16 @@ from typing import Annotated
 
 import typer
 
+from spillway.cli.adopt import adopt
 from spillway.cli.backfill import backfill
 from spillway.cli.check import check
-from spillway.cli.cluster import cluster, node, query
+from spillway.cli.cluster import cluster, query
 from spillway.cli.demo import demo
 from spillway.cli.doctor import doctor
 from spillway.cli.instances import instances
 from spillway.cli.lab import add_lab_commands
 from spillway.cli.ledger import ledger
+from spillway.cli.node import node
 from spillway.cli.offsets import offsets
 from spillway.cli.replay import replay
 from spillway.cli.report import report
@@ -43,6 +45,7 @@ app.command()(node)
 app.add_typer(instances, name="instances")
 app.command()(ledger)
 app.command()(offsets)
+app.command()(adopt)
 app.command()(replay)
 app.command()(backfill)
 add_lab_commands(app)

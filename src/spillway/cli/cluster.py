@@ -1,8 +1,9 @@
-"""`spillway cluster`, `spillway query` and `spillway node`: one flow on many nodes."""
+"""`spillway cluster` and `spillway query`: one flow on many nodes."""
 
 import signal
 import threading
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,6 +15,7 @@ from spillway.cli.changes import FALLBACK, change_here, moves_of, say_change, te
 from spillway.cli.screen import console, errors, print_json, print_table
 from spillway.errors import SpillwayError
 from spillway.model import parse_duration_s
+from spillway.watch.serving import opened_door, shown
 
 if TYPE_CHECKING:
     from spillway.hosts.cluster.opening import Place
@@ -23,28 +25,34 @@ query = typer.Typer(help="Add, stop and change queries while they run.", no_args
 
 File = Annotated[Path, typer.Argument(help="the cluster file: a flow file with a section cluster")]
 Of = Annotated[Path, typer.Option("--cluster", help="the cluster file")]
+Listen = Annotated[
+    str | None,
+    typer.Option(help="HOST:PORT of page, API and metrics; off; default a port of loopback"),
+]
+Keys = Annotated[Path | None, typer.Option(help="folder of tokens, tls.crt, tls.key")]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON only")]
 
 
-def _place(file: Path) -> "Place":
-    from spillway.check.flow_file import load_flow
+def place_in(file: Path) -> "Place":
+    from spillway.check.flow_file import load_as_written, load_flow
     from spillway.hosts.cluster.opening import place_of
 
-    return place_of(file, load_flow(file))
+    load_flow(file)  # what is wrong with it, and what it refers to and is not there, is told here
+    return place_of(file, load_as_written(file))
 
 
 def _ask(file: Path, as_json: bool, **request: Any) -> None:
     from spillway.hosts.cluster.asking import ask
     from spillway.hosts.cluster.messages import Request
 
-    done = ask(_place(file), Request(**request))
+    done = ask(place_in(file), Request(**request))
     if as_json:
         print_json({"done": done})
     else:
         console.print(done, highlight=False)
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
     stamp = time.strftime("%H:%M:%S")
     errors.print(f"{stamp} {text}", highlight=False, markup=False, soft_wrap=True)
 
@@ -53,12 +61,14 @@ def _say(text: str) -> None:
 def run(
     file: File,
     advise: Annotated[bool, typer.Option(help="decide and journal, carry out nothing")] = False,
+    listen: Listen = None,
+    keys: Keys = None,
 ) -> None:
     """Coordinate a cluster. A second one stands by; Ctrl-C on the leader stops the cluster."""
     from spillway.hosts.cluster.coordinating import Coordinating
 
-    place, stop = _place(file), threading.Event()
-    coordinating = Coordinating(place, _say, advises=advise)
+    place, stop = place_in(file), threading.Event()
+    coordinating = Coordinating(place, say, advises=advise)
     asked = threading.Event()
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -66,26 +76,35 @@ def run(
             stop.set()
         else:
             asked.set()
-            _say("the cluster stops; again: only this coordinator does, and the nodes go on")
+            say("the cluster stops; again: only this coordinator does, and the nodes go on")
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
-    coordinating.run(stop, asked)
+    with ExitStack() as stack:
+        if (door := opened_door(place.folder, listen, keys)) is not None:
+            from spillway.watch.cluster import ClusterWatch
+
+            watch = ClusterWatch(place)
+            coordinating.listeners.append(watch.entry)
+            say(f"watch it at {stack.enter_context(shown(watch, door, place.folder / 'watch'))}")
+        coordinating.run(stop, asked)
 
 
 @cluster.command()
 def check(file: File, as_json: AsJson = False) -> None:
     """Check a cluster file and its control log; nothing is started."""
+    from spillway.check.flow_file import load_flow
     from spillway.check.plan import plan_of
     from spillway.cli.check import show_network
+    from spillway.hosts.cluster.written import said_of
 
-    place = _place(file)
-    plan = plan_of(place.flow)
+    place = place_in(file)
+    plan = plan_of(load_flow(file))
     place.reports().read(0)
     place.assignments().read(0)
     moves = moves_of(place)
     if as_json:
-        print_json({**plan.as_json(), "cluster": place.cluster.model_dump(), "moves": moves})
+        print_json({**plan.as_json(), "cluster": said_of(place.cluster), "moves": moves})
         return
     show_network(plan.network())
     wanted = place.cluster
@@ -108,7 +127,7 @@ def status(
     """Nodes, queries and moves under way."""
     from spillway.hosts.cluster.status import Status, tables
 
-    found = Status(_place(file))
+    found = Status(place_in(file))
     while True:
         now = found.now()
         if as_json:
@@ -165,7 +184,7 @@ def stop(file: File, wait: Annotated[str, typer.Option(help="at most")] = "60s")
     from spillway.hosts.cluster.messages import Request
     from spillway.hosts.cluster.status import Status
 
-    place, wait_s = _place(file), parse_duration_s(wait, "--wait")
+    place, wait_s = place_in(file), parse_duration_s(wait, "--wait")
     console.print(ask(place, Request(kind="end")), highlight=False)
     found, deadline_s = Status(place), time.monotonic() + wait_s
     while (left := found.now())["nodes"] or left["leader"]:
@@ -180,7 +199,7 @@ def audit(file: File, as_json: AsJson = False) -> None:
     """All ledgers of all nodes together: offered = admitted + shed + pending, to the tuple."""
     from spillway.hosts.cluster.status import audit_rows
 
-    rows = audit_rows(_place(file))
+    rows = audit_rows(place_in(file))
     exact = all(row["exact"] for row in rows)
     if as_json:
         print_json({"exact": exact, "queries": rows})
@@ -206,7 +225,11 @@ def add_query(
     as_json: AsJson = False,
 ) -> None:
     """Add queries to a running cluster."""
-    for name, body in _queries_in(file).items():
+    from spillway.hosts.cluster.written import require_references
+
+    added = _queries_in(file)
+    require_references({"queries": added})
+    for name, body in added.items():
         _ask(of, as_json, kind="add", name=name, value=on, query=body)
 
 
@@ -247,7 +270,7 @@ def change_query(
     if of.is_dir():
         change_here(of, name, None if back else changes, only_check=check, as_json=as_json)
     elif check:
-        say_change(_place(of), name, None if back else changes, as_json)
+        say_change(place_in(of), name, None if back else changes, as_json)
     else:
         kind = "back" if back else "change"
         _ask(of, as_json, kind=kind, name=name, query=changes)
@@ -258,7 +281,7 @@ def list_queries(of: Of, as_json: AsJson = False) -> None:
     """What runs where."""
     from spillway.hosts.cluster.status import Status, tables
 
-    now = Status(_place(of)).now()
+    now = Status(place_in(of)).now()
     if as_json:
         print_json(now["queries"])
     else:
@@ -274,20 +297,3 @@ def _queries_in(file: Path) -> dict[str, Any]:
     if not isinstance(found, dict) or not found:
         raise SpillwayError(f"{file} has no queries: write `queries: {{NAME: {{sql: ...}}}}`")
     return found
-
-
-def node(
-    file: File,
-    name: Annotated[str, typer.Option(help="the node's name, its own in the cluster")],
-) -> None:
-    """Run one node of a cluster: a Spark application that is given its queries."""
-    from spillway.hosts.cluster.node_process import run_node
-
-    stop = threading.Event()
-
-    def end(number: int, frame: FrameType | None) -> None:
-        stop.set()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, end)
-    run_node(_place(file), name, _say, stop)

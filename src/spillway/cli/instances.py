@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spillway.cli.screen import console, print_json, print_table
-from spillway.errors import SpillwayError, unknown_name
+from spillway.errors import SpillwayError, shown, unknown_name
 from spillway.report import Table
 
 if TYPE_CHECKING:
@@ -75,11 +75,14 @@ def remove(
 def _store(folder: Path, query: str) -> "InstanceStore":
     from spillway.templates.instance_store import InstanceStore
 
-    known = sorted(path.stem for path in (folder / "instances").glob("*.jsonl"))
+    try:
+        known = sorted(path.stem for path in (folder / "instances").glob("*.jsonl"))
+    except (OSError, ValueError):  # a name that no folder can have
+        known = []
     if not known:
         raise SpillwayError(
-            f"{folder} holds no templates: name the folder of `spillway run`, by default"
-            " .spillway/FLOW"
+            f"{shown(str(folder))} holds no templates: name the folder of `spillway run`, by"
+            " default .spillway/FLOW"
         )
     if query not in known:
         raise unknown_name("query with a template", query, known)

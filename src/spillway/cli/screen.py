@@ -53,7 +53,7 @@ def progress_bar(title: str) -> Iterator[Report]:
     """Progress on standard error, so that --json output stays clean."""
     columns = (
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.percentage:3.0f}%"),
         TimeElapsedColumn(),

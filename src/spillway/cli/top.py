@@ -14,7 +14,6 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
 from rich.live import Live
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -113,10 +112,10 @@ def _classes(state: Snapshot) -> Table:
     return made
 
 
-def _class_row(view: ClassView) -> Iterator[str]:
+def _class_row(view: ClassView) -> Iterator[str | Text]:
     colour = _COLOURS.get(view.health, "dim")
-    yield escape(view.name)
-    yield f"[{colour}]{view.health}[/{colour}]"
+    yield view.name
+    yield Text(view.health, style=colour)
     yield view.target
     yield _seconds(view.pace.delay_s)
     for per_s in (view.pace.offered_per_s, view.pace.kept_per_s, view.pace.shed_per_s):
@@ -135,8 +134,8 @@ def _queries(state: Snapshot) -> Table:
 
 
 def _query_row(query: QueryView) -> Iterator[str]:
-    yield escape(query.name)
-    yield escape(query.class_name)
+    yield query.name
+    yield query.class_name
     yield query.state
     yield f"{query.audit.verdict} ({query.audit.batches})"
     yield _seconds(query.pace.delay_s)
@@ -150,14 +149,14 @@ def _query_row(query: QueryView) -> Iterator[str]:
 def _decisions(found: list[dict[str, Any]]) -> Table:
     made = _table("time|query|reason", 3)
     for one in found:
-        made.add_row(_clock(one["time_s"]), escape(one["query"]), escape(printable(one["reason"])))
+        made.add_row(_clock(one["time_s"]), one["query"], printable(one["reason"]))
     return made
 
 
 def _events(state: Snapshot) -> Table:
     made = _table("time|event", 2)
     for said in state.said[: max(5, console.height - 8)]:
-        made.add_row(_clock(said.time_s), escape(printable(said.text)))
+        made.add_row(_clock(said.time_s), printable(said.text))
     return made
 
 

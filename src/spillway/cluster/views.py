@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-HostState = Literal["starting", "running", "draining"]
+# Pinned: an application of its own, whose queries nobody gave it and nobody takes away.
+HostState = Literal["starting", "running", "draining", "pinned"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,6 +159,11 @@ class ClusterView:
     @cached_property
     def running(self) -> tuple[HostView, ...]:
         return tuple(host for host in self.hosts if host.state == "running")
+
+    @cached_property
+    def sharing(self) -> tuple[HostView, ...]:
+        """Those whose classes are one with those of the others."""
+        return tuple(host for host in self.hosts if host.state in ("running", "pinned"))
 
     @cached_property
     def starting(self) -> tuple[HostView, ...]:

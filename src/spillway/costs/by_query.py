@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
 
 from spillway.errors import SpillwayError
 from spillway.gate.offsets import decode, is_sentinel
@@ -84,6 +83,12 @@ def fit_query_costs(batches: Sequence[SeenBatch]) -> QueryCosts:
             f"{len(batches)} batches cannot tell the costs of {', '.join(names) or 'no queries'}"
             " apart: measure with batches of different size, and with each query masked in turn"
         )
+    try:
+        from scipy.optimize import nnls
+    except ImportError as error:
+        raise SpillwayError(
+            "costs by query need scipy: pip install 'spillway-spark[cluster]'"
+        ) from error
     durations_s = np.array([batch.duration_s for batch in batches])
     found, _ = nnls(rows / scales / durations_s[:, None], np.ones(len(batches)))
     fixed_s, shared_s, *own_s = (found / scales).tolist()

@@ -8,9 +8,9 @@ from spillway.estimates.estimates import counts_distinct, estimated
 from spillway.estimates.whole_windows import reaches_over, with_whole_windows
 from spillway.flow.flow import Flow, Query, Stream
 from spillway.flow.links import links_of
+from spillway.flow.shedders import selection_of, shedder_options
 from spillway.flow.sql import read_by, streams_of
-from spillway.gate.shedders import catalog
-from spillway.gate.shedders.shedder import Shedder, WholeWindows
+from spillway.gate.shedders.shedder import WholeWindows
 from spillway.logs.stream_options import stream_options
 from spillway.options import by_own_names, written
 
@@ -98,10 +98,6 @@ def _complete_windows(name: str, text: str, flow: Flow) -> str:
     return text
 
 
-def selection_of(stream: Stream) -> Shedder | None:
-    return catalog.asked_shedder(shedder_options(stream), stream.event_time)
-
-
 def _whole_windows(stream: Stream) -> WholeWindows | None:
     selection = selection_of(stream)
     return None if selection is None else selection.whole_windows
@@ -117,13 +113,6 @@ def budget_of(query: Query) -> Budget | None:
         needed_fraction=needed_keep_fraction(error, query.error_tuples, query.confidence),
         gives=query.gives,
     )
-
-
-def shedder_options(stream: Stream) -> dict[str, str]:
-    """The gate's options for the stream's shedder."""
-    names = ("shedder", *(option.name for option in catalog.options()))
-    options = {name: getattr(stream, name) for name in names}
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def gate_options(flow: Flow, name: str, stream_name: str) -> dict[str, str]:

@@ -18,6 +18,7 @@ from spillway.flow.sql import parse, read_by, streams_of, text_of
 Result = TypeVar("Result")
 
 ARRIVAL = "_arrival"
+_KEEP = "1h"  # what every query has read
 _STATEFUL: Mapping[str, tuple[type[Any], ...]] = {
     "a subquery": (exp.Subquery, exp.CTE, exp.Exists),
     "a join": (exp.Join,),
@@ -126,4 +127,6 @@ def with_arrival(select: exp.Select) -> exp.Select:
 
 def _stored(stream: Stream, path: Path) -> Stream:
     options = {"path": str(path), "startingOffsets": "earliest"}
-    return stream.model_copy(update={"source": "files", "from_sql": None, "options": options})
+    keep = stream.keep or _KEEP
+    update = {"source": "files", "from_sql": None, "options": options, "keep": keep}
+    return stream.model_copy(update=update)

@@ -80,6 +80,10 @@ class Stream(Part):
         None, description="shedder key: how long the same keys stay; one minute by default"
     )
     min_keep: float = Field(0.0, ge=0.0, le=1.0, description="never drop below this fraction")
+    keep: Duration | None = Field(
+        None,
+        description="derived streams: how long rows stay that every query has read; 1h by default",
+    )
 
     @model_validator(mode="after")
     def _has_an_origin(self) -> "Stream":
@@ -89,6 +93,8 @@ class Stream(Part):
             )
         if self.from_sql is not None and (self.options or self.columns):
             raise ValueError("a derived stream takes no options and no columns: its SQL says both")
+        if self.from_sql is None and self.keep is not None:
+            raise ValueError("keep is for derived streams (from_sql): a log keeps what it keeps")
         return self
 
 
@@ -184,6 +190,11 @@ class Query(Part):
     estimate: bool = Field(
         False, description="aggregates as estimates with bounds, as in docs/estimates.md"
     )
+    combine: bool = Field(
+        True,
+        description="windowed aggregates over one stream are computed in part where it is read, as"
+        " in docs/combine.md; taken up by a new checkpoint",
+    )
     confidence: float = Field(0.95, ge=0.5, le=0.999, description="of the bounds of estimates")
     error: str | None = Field(None, description="error budget of sums and counts, such as '5%'")
     error_tuples: int = Field(
@@ -250,13 +261,23 @@ class SparkSettings(Part):
 class Flow(Part):
     """A whole flow file."""
 
-    streams: dict[Name, Stream] = Field(min_length=1, max_length=MOST_NAMES)
+    streams: dict[Name, Stream] = Field({}, max_length=MOST_NAMES)
     classes: dict[Name, ServiceClass] = Field(min_length=1, max_length=MOST_NAMES)
-    queries: dict[Name, Query] = Field(min_length=1, max_length=MOST_NAMES)
+    queries: dict[Name, Query] = Field({}, max_length=MOST_NAMES)
     control: Control = Control()
     spark: SparkSettings = SparkSettings()
     cluster: Cluster | None = None
     scale: Scale | None = None
+
+    @model_validator(mode="after")
+    def _has_something_to_run(self) -> "Flow":
+        for name in ("streams", "queries"):
+            if self.cluster is None and not getattr(self, name):
+                raise ValueError(
+                    f"{name} is missing: name at least one; a file with a section cluster may have"
+                    " none, for applications that attach to it"
+                )
+        return self
 
     @model_validator(mode="after")
     def _is_one_application_or_many(self) -> "Flow":

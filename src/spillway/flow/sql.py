@@ -21,11 +21,17 @@ logging.getLogger("sqlglot").setLevel(logging.ERROR)  # its advice is no line of
 TIME_WINDOW = "spillway_time_window"
 _INNER = re.compile(r"Required keyword: .*")  # in the words of the parser's own code
 _MOST_DEPTH = 200  # levels of a tree: Spark's own analyser goes deeper, a reader does not
+_MOST_OPEN_JOINS = 8  # without ON or USING: for each one more the parser takes twice as long
 
 
 def parse(name: str, sql: str) -> exp.Query:
     """The query as a tree; a syntax error is one line with its place in the text."""
     try:
+        if (joins := _open_joins(sql)) > _MOST_OPEN_JOINS:
+            raise SpillwayError(
+                f"queries.{name}.sql has {joins} joins without ON or USING: say how each one"
+                " joins, or CROSS JOIN"
+            )
         tree = sqlglot.parse_one(_rename_window(sql), read="spark")
         too_deep = _depth(tree) > _MOST_DEPTH
     except (ParseError, TokenError) as error:
@@ -102,6 +108,17 @@ def _rename_window(sql: str) -> str:
             parts += [sql[begin : token.start], TIME_WINDOW]
             begin = token.end + 1
     return "".join([*parts, sql[begin:]])
+
+
+def _open_joins(sql: str) -> int:
+    """Joins that no condition follows, CROSS JOIN excepted."""
+    found, before = 0, TokenType.SEMICOLON
+    for token in sqlglot.tokenize(sql, read="spark"):
+        kind = token.token_type
+        found += kind == TokenType.JOIN and before != TokenType.CROSS
+        found -= kind in (TokenType.ON, TokenType.USING)
+        before = kind
+    return found
 
 
 def _depth(tree: exp.Expr) -> int:

@@ -9,6 +9,7 @@ from pyspark.sql.types import StructField, StructType
 from spillway.errors import SpillwayError, unknown_name
 from spillway.flow.derived import expanded
 from spillway.flow.flow import Flow, Stream
+from spillway.flow.reading import columns_read
 from spillway.flow.types import spark_type
 from spillway.logs import catalog
 from spillway.options import written
@@ -17,13 +18,16 @@ from spillway.ports import Log
 
 def log_of(flow: Flow, gate: str, pinned: Mapping[str, str]) -> Log:
     """`gate` is 'query/stream'; `pinned` are the options that its first start has fixed."""
-    name = gate.rpartition("/")[2]
-    streams = expanded(flow, Path()).streams
-    if name not in streams:
-        raise unknown_name("stream of the gate", name, streams)
-    stream = streams[name]
+    query, _, name = gate.rpartition("/")
+    whole = expanded(flow, Path())
+    if name not in whole.streams:
+        raise unknown_name("stream of the gate", name, whole.streams)
+    stream = whole.streams[name]
     options = {key: written(value) for key, value in stream.options.items()}
     asked = declared_columns(name, stream)
+    read = columns_read(whole, query, name) if query in whole.queries else None
+    if asked is not None and read is not None:
+        asked = StructType([field for field in asked if field.name in read])
     schema = None if asked is None else to_arrow_schema(asked, timezone="UTC")
     look = catalog.without_consequences({"source": stream.source or "", **options, **pinned})
     return catalog.open_log(look, schema)

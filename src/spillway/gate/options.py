@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from spillway.errors import SpillwayError
 from spillway.gate.checkpoints import default_ledger, place_of, require_local
+from spillway.gate.combination import Combination
 from spillway.gate.masks import QueryShare, parse_shares
 from spillway.gate.rules import POLICIES, Policy
 from spillway.gate.shed_limit import ShedLimit
@@ -125,11 +126,7 @@ OPTIONS: tuple[Option, ...] = (
         "the query's checkpointLocation, a path or a URI; a source is not told it",
     ),
     Option("trigger", "duration", "interval of a processing-time trigger; needs `checkpoint`"),
-    Option(
-        "heartbeat",
-        "text",
-        "event-time column: rows that move the watermark while the stream is quiet",
-    ),
+    Option("heartbeat", "text", "event-time column: rows that move a silent stream's watermark"),
     Option(
         "quiet",
         "duration",
@@ -182,6 +179,7 @@ OPTIONS: tuple[Option, ...] = (
         "shared:cost,query:cost:weight,...; adds `_queries`, masks by what is cheapest to drop",
     ),
     Option("instances", "text", "file with a template's instances; adds `_version`", set_by="run"),
+    Option("combine", "text", "partial rows in place of tuples, as JSON", set_by="run"),
     Option("channel", "text", "socket of the control loop", set_by="run"),
     Option("leased", "flag", "plans only while the driver allows it", default=False, set_by="run"),
     Option("follows", "text", "offset of the checkpoint that this one goes on from", set_by="run"),
@@ -210,6 +208,7 @@ class GateOptions:
     masks: tuple[QueryShare, ...]
     split: Split | None
     instances: str | None
+    combine: Combination | None
     heartbeat_column: str | None
     heartbeat_rows: bool = False  # the schema has room for them: column _heartbeat
     quiet_s: float
@@ -252,6 +251,7 @@ class GateOptions:
             "catch_up_within_s": given["catch_up_within"],
             "max_shed": ShedLimit.parse(given["max_shed"]) if given["max_shed"] else None,
             "selection": selection,
+            "combine": Combination.parse(given["combine"]) if given["combine"] else None,
             "masks": masks,
             "split": split,
             "heartbeat_column": given["heartbeat"],

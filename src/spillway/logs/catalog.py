@@ -32,6 +32,7 @@ MODULES: Mapping[str, str] = {
     "files": "spillway.logs.files",
 }
 STARTED = tuple(_BY_THE_CLOCK)
+MADE_UP = ("synthetic", "nexmark")  # what they hold is known without reading anything
 
 
 def open_log(options: Mapping[str, str], schema: pa.Schema | None = None) -> Log:

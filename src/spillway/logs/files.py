@@ -6,6 +6,7 @@ measured from the first arrival through all queries; others arrive when their fi
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ class FilesLog:
 
     def extent(self, now_s: float) -> tuple[Span, ...]:
         self._index.refresh()
-        return (Span(partition=0, start=0, stop=self._index.rows),)
+        return (Span(partition=0, start=self._index.first, stop=self._index.rows),)
 
     def arrivals(self, span: Span) -> ArrivalCurve:
         positions, times_s = [span.start], [0.0]
@@ -91,10 +92,12 @@ class FilesLog:
 
     @cached_property
     def _schema(self) -> pa.Schema:
-        if self._index.first_file is None:
+        last = self._index.last_file
+        if last is None or not Path(last.path).exists():  # more have been committed since
             self._index.refresh()
-        if self._index.first_file is not None:
-            found = pq.read_schema(self._index.first_file.path)
+            last = self._index.last_file
+        if last is not None:
+            found = pq.read_schema(last.path)
             return conformed(found, self._wanted_schema, self._path)
         if self._wanted_schema is None:
             raise SpillwayError(

@@ -17,9 +17,9 @@ from confluent_kafka import KafkaException
 from spillway.clock import WallClock
 from spillway.errors import SpillwayError
 from spillway.gate.options import FAIL_ON_DATA_LOSS
+from spillway.logs.avro_schemas import AVRO, Schemas
 from spillway.logs.dead_letters import SAMPLES_PER_READ, DeadLetters, Found, Malformed
 from spillway.logs.intervals import NOWHERE, Intervals, among, interval, runs, size, union
-from spillway.logs.json_rows import JsonDecoder
 from spillway.logs.kafka_client import Piece, Reader, borrowed_reader, client_config
 from spillway.logs.kafka_form import Form
 from spillway.logs.kafka_history import WatermarkHistory
@@ -50,8 +50,9 @@ OPTIONS: tuple[Option, ...] = (
         "choice",
         "what becomes of the value: columns, or the seven of Spark's own Kafka source",
         without="`json` with a schema, `raw` without",
-        choices=("json", "raw"),
+        choices=("json", "avro", "raw"),
     ),
+    *AVRO,
     Option(
         "headers", "flag", "adds `headers` to raw rows", default=False, also=("includeHeaders",)
     ),
@@ -157,8 +158,11 @@ class KafkaLog:
         self._by_record: bool = given["arrival_time"] == "record"
         self._record_times: dict[int, RecordTimes] = {}
         self._histories: dict[int, WatermarkHistory] = {}
-        if self._decode == "json" and schema is None:
-            raise SpillwayError("option 'decode' is 'json': give the schema of the values")
+        if self._decode != "raw" and schema is None:
+            said = f"option 'decode' is '{self._decode}': give the schema of the values"
+            raise SpillwayError(said)
+        asked = given["avro_schemas"], given["registry"]
+        self._avro = Schemas.given(*asked, self._outage_s) if self._decode == "avro" else None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return KafkaLog, (dict(self._options), self._wanted_schema, self._topic, self._first)
@@ -282,7 +286,8 @@ class KafkaLog:
 
     @cached_property
     def _form(self) -> Form:
-        return Form(topic=self._topic, schema=self._schema, raw=self._decode == "raw")
+        raw = self._decode == "raw"
+        return Form(topic=self._topic, schema=self._schema, raw=raw, avro=self._avro)
 
     @cached_property
     def _schema(self) -> pa.Schema:
@@ -290,5 +295,6 @@ class KafkaLog:
             have = RAW_COLUMNS.append(RAW_HEADERS) if self._headers else RAW_COLUMNS
             return conformed(have, self._wanted_schema, "a raw Kafka record")
         assert self._wanted_schema is not None
-        JsonDecoder(self._wanted_schema)
+        form = Form(topic=self._topic, schema=self._wanted_schema, raw=False, avro=self._avro)
+        _ = form.decoder  # raises for columns that no such record has
         return self._wanted_schema

@@ -20,6 +20,7 @@ from spillway.ports import Span
 POLL_S = 0.2
 ENDS_TIMEOUT_S = 5.0
 _DEFAULTS = {
+    "check.crcs": "true",  # as the Java client does: otherwise what a disk garbled are records
     "log_level": "2",  # what matters reaches the user as an error
     "fetch.wait.max.ms": "5",  # only existing records are read: never wait for more
     "fetch.message.max.bytes": "262144",  # a quarter of the default: small ranges in 1 to 3 ms

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import confluent_kafka.cimpl
 import numpy as np
@@ -19,13 +19,16 @@ import pyarrow.compute as pc
 from spillway.logs.dead_letters import Malformed
 from spillway.logs.intervals import Positions
 from spillway.logs.kafka_client import ENDS_TIMEOUT_S, POLL_S, READER, BrokenReaderError, Piece
-from spillway.logs.kafka_form import Form
+from spillway.logs.kafka_form import Form, avro_decoder
 from spillway.logs.kafka_options import Config
 from spillway.logs.kafka_rows import RAW_TYPES
 from spillway.logs.schema import ARRIVAL, BATCH_ROWS, with_arrival
 
+if TYPE_CHECKING:
+    from spillway.logs.avro_plans import Plan
+
 _PART = "spillway_native"
-INTERFACE = 1  # of the program that this file was written for
+INTERFACE = 2  # of the program that this file was written for
 _TYPES = {
     *(pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()),
     *(pa.string(), pa.date32(), pa.timestamp("us", tz="UTC"), pa.timestamp("us")),
@@ -150,14 +153,28 @@ def _constant(value: object, field: pa.Field, rows: int) -> pa.Array:
     return pa.repeat(pa.scalar(value, RAW_TYPES[field.name]), rows).cast(field.type)
 
 
-@lru_cache(maxsize=32)
 def _native_form(form: Form) -> Any:
+    if form.avro is None:
+        return _made_form(form, ())
+    return _made_form(form, tuple(avro_decoder(form.schema, form.avro).plans))
+
+
+@lru_cache(maxsize=32)
+def _made_form(form: Form, numbers: tuple[int, ...]) -> Any:
+    """`numbers`: of the Avro schemas that were met so far."""
     part = native_part()
     if form.raw:
         names = form.schema.names
         return part.Form.raw("key" in names, "value" in names)
     fields = [(field.name, str(field.type), not field.nullable) for field in form.schema]
-    return part.Form.json(fields)
+    if form.avro is None:
+        return part.Form.json(fields)
+    plans = avro_decoder(form.schema, form.avro).plans
+    return part.Form.avro(fields, {number: _parts(plans[number]) for number in numbers})
+
+
+def _parts(plan: "Plan") -> list[tuple[Any, int | None, int, bool]]:
+    return [(part.shape, part.place, part.scale, part.widens) for part in plan.parts]
 
 
 @contextmanager

@@ -67,6 +67,7 @@ class PythonClient:
             error = message.error()
             if error is None and following <= message.offset() < stop:
                 records.append(message)
+                following = message.offset() + 1
             elif error is None or error.code() == KafkaError._PARTITION_EOF:
                 if message.offset() >= stop:
                     return records, True, False

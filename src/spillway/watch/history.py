@@ -34,8 +34,8 @@ def history_of(story: Story, until_s: float, asked: Asked) -> dict[str, Any]:
     with story.lock:
         queries = {name: _points(c, until_s, asked) for name, c in story.queries.items()}
         of_class: dict[str, list[_Points]] = {}
-        for name, decided in story.last.items():
-            of_class.setdefault(decided.measurement.class_name, []).append(queries[name])
+        for name, class_name in story.class_of.items():
+            of_class.setdefault(class_name, []).append(queries[name])
         shares = {name: _shares(given, until_s, asked) for name, given in story.quotas.items()}
     classes = {name: _columns(_together(points)) for name, points in of_class.items()}
     return {

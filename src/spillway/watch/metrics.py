@@ -148,35 +148,36 @@ def _stream_of(offset: Offset) -> str:
 
 
 def _gauges(now: Snapshot) -> Iterator[Metric]:
-    yield _gauge("controller_up", "1 while the control loop looks at the classes.", (), _up(now))
-    classes: dict[Labels, ClassView] = {(view.name,): view for view in now.classes}
-    targets: _Found = {(view.name, view.statistic): view.target_s for view in now.classes}
-    yield _gauge("delay_target_seconds", "As promised.", ("class", "statistic"), targets)
-    yield from _of_classes(classes)
+    yield from controller(now)
+    yield from of_classes(now)
     yield from _of_queries({(view.name, view.class_name): view for view in now.queries})
 
 
-def _up(now: Snapshot) -> Mapping[Labels, float]:
+def controller(now: Snapshot) -> Iterator[Metric]:
     looked_s = now.control_looked_s
-    return {(): float(looked_s is not None and now.time_s - looked_s < SILENT_S)}
+    up: _Found = {(): float(looked_s is not None and now.time_s - looked_s < SILENT_S)}
+    yield gauge("controller_up", "1 while the control loop looks at the classes.", (), up)
 
 
-def _of_classes(classes: Mapping[Labels, ClassView]) -> Iterator[Metric]:
+def of_classes(now: Snapshot) -> Iterator[Metric]:
+    classes: dict[Labels, ClassView] = {(view.name,): view for view in now.classes}
+    targets: _Found = {(view.name, view.statistic): view.target_s for view in now.classes}
+    yield gauge("delay_target_seconds", "As promised.", ("class", "statistic"), targets)
     delays = {k: c.pace.delay_s for k, c in classes.items() if c.pace.delay_s is not None}
-    yield _gauge("delay_current_seconds", "The target's statistic, lately.", _CLASS, delays)
+    yield gauge("delay_current_seconds", "The target's statistic, lately.", _CLASS, delays)
     quotas = {labels: view.quota for labels, view in classes.items()}
-    yield _gauge("class_quota_ratio", "Share of the machine now.", _CLASS, quotas)
+    yield gauge("class_quota_ratio", "Share of the machine now.", _CLASS, quotas)
     originals = {labels: view.original for labels, view in classes.items()}
-    yield _gauge("class_priority_ratio", "Share by priority.", _CLASS, originals)
+    yield gauge("class_priority_ratio", "Share by priority.", _CLASS, originals)
     least = {k: 1.0 if c.shedding == "paused" else c.min_keep for k, c in classes.items()}
-    yield _gauge("class_min_keep_ratio", "Never keeps less; 1: paused.", _CLASS, least)
+    yield gauge("class_min_keep_ratio", "Never keeps less; 1: paused.", _CLASS, least)
 
 
 def _of_queries(queries: Mapping[Labels, QueryView]) -> Iterator[Metric]:
     backlog = {labels: view.pace.waiting_tuples for labels, view in queries.items()}
-    yield _gauge("backlog_rows", "Tuples that wait at the gates.", _QUERY, backlog)
+    yield gauge("backlog_rows", "Tuples that wait at the gates.", _QUERY, backlog)
     ages = {labels: view.pace.waiting_s for labels, view in queries.items()}
-    yield _gauge("backlog_age_seconds", "Age of the oldest that waits.", _QUERY, ages)
+    yield gauge("backlog_age_seconds", "Age of the oldest that waits.", _QUERY, ages)
     parts = {
         (*labels, part): seconds
         for labels, view in queries.items()
@@ -186,11 +187,11 @@ def _of_queries(queries: Mapping[Labels, QueryView]) -> Iterator[Metric]:
             ("scanned", view.batch.scanned_s),
         )
     }
-    yield _gauge("batch_cost_seconds", "A batch, by what takes it.", (*_QUERY, "part"), parts)
+    yield gauge("batch_cost_seconds", "A batch, by what takes it.", (*_QUERY, "part"), parts)
     exact = {k: float(view.audit.verdict != "not exact") for k, view in queries.items()}
-    yield _gauge("ledger_exact", "0 where a ledger does not add up.", _QUERY, exact)
+    yield gauge("ledger_exact", "0 where a ledger does not add up.", _QUERY, exact)
     running = {k: float(view.state not in _NOT_RUNNING) for k, view in queries.items()}
-    yield _gauge("query_running", "1 while it runs.", _QUERY, running)
+    yield gauge("query_running", "1 while it runs.", _QUERY, running)
 
 
 def _counted(name: str, text: str, labels: Labels, found: Mapping[Labels, float]) -> Metric:
@@ -200,7 +201,7 @@ def _counted(name: str, text: str, labels: Labels, found: Mapping[Labels, float]
     return family
 
 
-def _gauge(name: str, text: str, labels: Labels, found: Mapping[Labels, float]) -> Metric:
+def gauge(name: str, text: str, labels: Labels, found: Mapping[Labels, float]) -> Metric:
     family = GaugeMetricFamily(f"spillway_{name}", text, labels=labels)
     for values, value in found.items():
         family.add_metric(values, float(value))

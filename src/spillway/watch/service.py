@@ -17,7 +17,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from spillway.errors import SpillwayError
+from spillway.errors import SpillwayError, shown
+from spillway.redaction import redacted
 from spillway.watch.guard import HEADERS, Guard, RefusedError, json_body
 from spillway.watch.history import LONGEST_S, MOST_POINTS, Asked, decision_of, history_of
 from spillway.watch.metrics import CONTENT_TYPE
@@ -28,6 +29,7 @@ from spillway.watch.watched import Watched
 PAGE = Path(__file__).parent / "page"
 MOST_CHANGES = 32
 LOOK_S = 1.0
+_LONGEST_FAILURE = 500  # characters
 
 _snapshots = TypeAdapter(Snapshot)
 Handler = Callable[[Request], Awaitable[Response]]
@@ -277,4 +279,5 @@ async def _told(request: Request, error: Exception) -> Response:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": f"{type(error).__name__}: {error}"}, 500, HEADERS)
+    said = shown(redacted(f"{type(error).__name__}: {error}"), _LONGEST_FAILURE)
+    return JSONResponse({"error": said}, 500, HEADERS)

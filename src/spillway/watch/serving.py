@@ -1,8 +1,8 @@
-"""`spillway run` is watched: from before Spark starts until its end."""
+"""Whatever runs is watched: from before Spark starts until its end."""
 
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,6 +14,7 @@ from spillway.watch.tokens import Token, load_tokens, own_tokens
 
 if TYPE_CHECKING:
     from spillway.hosts.spark.driver.application import Application
+    from spillway.watch.watched import Watched
 
 INSTALL = "pip install 'spillway-spark[watch]'"
 KEYS = "it holds `tokens`, lines of NAME SECRET [read], and for TLS tls.crt and tls.key"
@@ -33,8 +34,11 @@ def is_installed() -> bool:
     return all(find_spec(name) is not None for name in _NEEDED)
 
 
-def opened_door(root: Path, listen: str | None, keys: Path | None) -> Door | None:
-    """Before Spark starts: what is wrong is said at once. None: nobody watches."""
+def opened_door(root: Path | None, listen: str | None, keys: Path | None) -> Door | None:
+    """Before Spark starts: what is wrong is said at once. None: nobody watches.
+
+    Without `keys` the tokens are those in `root`; without that either nobody can change anything.
+    """
     if listen == NOWHERE:
         return None
     if not is_installed():
@@ -42,7 +46,12 @@ def opened_door(root: Path, listen: str | None, keys: Path | None) -> Door | Non
             return None
         raise SpillwayError(f"--listen needs packages that are not installed: {INSTALL}")
     asked = None if listen is None else parse_address(listen)
+    if keys is None and root is None:
+        if asked is not None and not asked.is_loopback:
+            raise SpillwayError(f"--listen is '{listen}', which takes --keys FOLDER: {KEYS}")
+        return Door(listening=bound(asked), tokens=())
     if keys is None:
+        assert root is not None
         return Door(listening=bound(asked), tokens=_own(root, asked is None), tls=None)
     if not keys.is_dir():
         raise SpillwayError(f"--keys is '{keys}', which is no folder: {KEYS}")
@@ -59,20 +68,27 @@ def _own(root: Path, unasked: bool) -> tuple[Token, ...]:
         raise SpillwayError(f"no tokens can be kept in {root} ({error}): give --keys") from error
 
 
-@contextmanager
-def served(application: "Application", name: str, door: Door) -> Iterator[str]:
-    """Its address; also in the flow's folder, where other commands find it."""
-    from spillway.watch.server import WatchServer
+def served(application: "Application", name: str, door: Door) -> AbstractContextManager[str]:
     from spillway.watch.spark import SparkWatch
 
-    watch = SparkWatch(application, name)
-    server = WatchServer(watch, door.listening, door.tokens, door.tls)
+    return shown(SparkWatch(application, name), door, application.folder.watch)
+
+
+@contextmanager
+def shown(watched: "Watched", door: Door, address: Path) -> Iterator[str]:
+    """Its address; also in the file `address`, where other commands find it."""
+    from spillway.watch.server import WatchServer
+
+    server = WatchServer(watched, door.listening, door.tokens, door.tls)
     server.start()
-    application.folder.watch.write_text(f"{server.url}\n")
+    address.parent.mkdir(parents=True, exist_ok=True)
+    address.write_text(f"{server.url}\n")
     try:
         yield server.url
     finally:
-        application.folder.watch.unlink(missing_ok=True)
+        with suppress(OSError):  # of another one, that began later
+            if address.read_text().strip() == server.url:
+                address.unlink()
         server.stop()
 
 

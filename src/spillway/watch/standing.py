@@ -6,12 +6,13 @@ from typing import Literal
 
 from spillway.classes.capacity import original_shares
 from spillway.gate.delays import delay_s
-from spillway.model import Delays, Prices, Target
+from spillway.model import Decided, Delays, Target
 from spillway.watch.story import RECENT_S, Share, Story
 from spillway.watch.views import (
     Audit,
     BatchTime,
     ClassView,
+    ClusterSeen,
     Flows,
     Override,
     Pace,
@@ -39,6 +40,9 @@ class QueryStanding:
     dry_run: bool = False
     budget: str | None = None
     is_template: bool = False
+    node: str | None = None
+    load: float | None = None  # None: by the prices of its last decision
+    reason: str | None = None  # None: of its last decision
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +71,9 @@ class Standing:
     overrides: tuple[Override, ...] = ()
 
 
-def snapshot_of(story: Story, now: Standing, now_s: float) -> Snapshot:
+def snapshot_of(
+    story: Story, now: Standing, now_s: float, cluster: ClusterSeen | None = None
+) -> Snapshot:
     with story.lock:
         queries = tuple(_query(name, at, story, now, now_s) for name, at in now.queries.items())
         classes = [_class(name, at, story, now, queries, now_s) for name, at in now.classes.items()]
@@ -88,6 +94,7 @@ def snapshot_of(story: Story, now: Standing, now_s: float) -> Snapshot:
         cause=_cause(queries, classes),
         overrides=now.overrides,
         said=said,
+        cluster=cluster,
     )
 
 
@@ -102,14 +109,15 @@ def _query(name: str, at: QueryStanding, story: Story, now: Standing, now_s: flo
         writes=at.writes,
         pace=_measured(pace, at.delays, now.classes[at.class_name].target),
         batch=replace(batch, phases_s=at.phases_s),
-        load=_load(last.measurement.prices, pace) if last else 0.0,
+        load=_load(last, pace) if at.load is None else at.load,
         totals=at.totals,
         audit=at.audit,
-        reason=last.decision.reason if last else "",
+        reason=_reason(last) if at.reason is None else at.reason,
         restarts=at.restarts,
         dry_run=at.dry_run,
         budget=at.budget,
         is_template=at.is_template,
+        node=at.node,
     )
 
 
@@ -176,7 +184,12 @@ def _trouble(query: QueryView) -> tuple[float, float]:
     return query.pace.shed_per_s, query.pace.delay_s or 0.0
 
 
-def _load(prices: Prices | None, pace: Pace) -> float:
+def _reason(last: Decided | None) -> str:
+    return last.decision.reason if last else ""
+
+
+def _load(last: Decided | None, pace: Pace) -> float:
+    prices = last.measurement.prices if last else None
     if prices is None:
         return 0.0
     return prices.pace * (prices.kept_s + prices.scanned_s) * pace.offered_per_s

@@ -59,14 +59,14 @@ class Curves:
     began_s: float = math.inf
     until_s: float = -math.inf  # the last decision
 
-    def decided(self, measured: Measurement) -> None:
+    def add(self, began_s: float, now_s: float, values: Mapping[str, float]) -> None:
         """What came and went is spread over the time in which it did; batches ended just now."""
-        now_s, values = measured.time_s, _values(measured)
-        ended = {name: values[name] for name in _AT_THE_END}
-        self.counts.add(now_s - measured.period_s, now_s, values | dict.fromkeys(ended, 0.0))
+        known = _NOTHING | dict(values)
+        ended = {name: known[name] for name in _AT_THE_END}
+        self.counts.add(began_s, now_s, known | dict.fromkeys(ended, 0.0))
         self.counts.add(now_s, now_s, _NOTHING | ended)
         self.until_s = max(self.until_s, now_s)
-        self.began_s = min(self.began_s, now_s - measured.period_s)
+        self.began_s = min(self.began_s, began_s)
 
     def lately(self, now_s: float, recent_s: float = RECENT_S) -> tuple[Pace, BatchTime]:
         """The last seconds that are known: of a batch that runs nothing is, until it has ended."""
@@ -104,6 +104,7 @@ class Story:
         self._original: Mapping[str, float] = {}
         self.queries: dict[str, Curves] = {}
         self.quotas: dict[str, Series] = {}  # by class, over time
+        self.class_of: dict[str, str] = {}  # by query
         self.last: dict[str, Decided] = {}  # by query
         self.shares: dict[str, Share] = {}  # by class
         self.losses: dict[str, Mapping[str, int]] = {}  # by gate
@@ -120,13 +121,23 @@ class Story:
                 else:
                     self._event(entry)
 
+    def reported(
+        self, query: str, class_name: str, span_s: tuple[float, float], values: Mapping[str, float]
+    ) -> None:
+        """What was measured elsewhere between two times, where decisions are not told."""
+        with self.lock:
+            self.class_of[query] = class_name
+            self.queries.setdefault(query, Curves()).add(*span_s, values)
+
     def original(self, priorities: Mapping[str, int]) -> None:
         """What each class may use by its priority, which may change."""
         self._original = original_shares(priorities)
 
     def _decided(self, decided: Decided) -> None:
         measured = decided.measurement
-        self.queries.setdefault(measured.query, Curves()).decided(measured)
+        curves = self.queries.setdefault(measured.query, Curves())
+        curves.add(measured.time_s - measured.period_s, measured.time_s, _values(measured))
+        self.class_of[measured.query] = measured.class_name
         self.last[measured.query] = decided
         self.decisions.append(decided)
 
@@ -160,7 +171,6 @@ def _values(measured: Measurement) -> dict[str, float]:
     parts = [_parts(batch, measured.prices) for batch in measured.batches]
     known = measured.delay_s is not None
     return {
-        **_NOTHING,
         "offered": measured.offered_tuples,
         "kept": measured.admitted_tuples,
         "shed": measured.shed_tuples,

@@ -53,7 +53,9 @@ class BatchTime:
 class Audit:
     """What the ledgers of a query say so far."""
 
-    verdict: Literal["exact", "not exact", "reading", "no batch yet"] = "no batch yet"
+    verdict: Literal["exact", "not exact", "reading", "no batch yet", "with its node"] = (
+        "no batch yet"
+    )
     batches: int = 0
     problems: tuple[str, ...] = ()
 
@@ -75,6 +77,7 @@ class QueryView:
     dry_run: bool = False
     budget: str | None = None
     is_template: bool = False
+    node: str | None = None  # of a cluster: where it runs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,6 +130,42 @@ class Said:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class NodeSeen:
+    """One node of a cluster, as it reports itself."""
+
+    name: str
+    state: str
+    machine: str = ""
+    load: float = 0.0  # of what its slots can do, by what its queries want
+    slots: float = 1.0  # batches side by side
+    queries: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()  # queries that it gave up, and why
+    heard_s: float | None = None  # how long ago
+    watch: str | None = None  # address of its own page
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MoveSeen:
+    """A query on its way from one node to another, or to another version of itself."""
+
+    query: str
+    origin: str
+    destination: str
+    stage: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClusterSeen:
+    """What a coordinator's page shows beside the classes and queries."""
+
+    leader: str | None
+    nodes: tuple[NodeSeen, ...]
+    moves: tuple[MoveSeen, ...]
+    away: str | None = None  # the control log does not answer: all of this is from before
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Snapshot:
     flow: str
     time_s: float
@@ -142,3 +181,4 @@ class Snapshot:
     cause: str | None = None  # the query with the largest load, where something is shed or late
     overrides: tuple[Override, ...] = ()
     said: tuple[Said, ...] = ()  # newest first
+    cluster: ClusterSeen | None = None  # None: one driver

@@ -57,8 +57,39 @@ def _sentence(kind: str, given: Mapping[str, Any]) -> str:
             return _losses(given)
         case "lost":
             return f"{given.get('lines')} lines of the journal could not be written"
+    return _of_a_cluster(kind, given)
+
+
+def _of_a_cluster(kind: str, given: Mapping[str, Any]) -> str:
+    """What a coordinator tells, and whatever has no words of its own."""
+    match kind:
+        case "given" | "moved" | "follows" | "cuts" | "takes":
+            return _moved(kind, given)
+        case "asked":
+            return f"{given.get('request')}: {given.get('done') or given.get('error')}"
+        case "node gone":
+            return f"node {given.get('node')} is gone"
+        case "node asked for":
+            return f"node {given.get('node')} is started: {given.get('reason')}"
+        case "decides" | "advises":
+            about = f"{given.get('action')} {given.get('subject')}"
+            return f"the coordinator {kind}: {about}: {given.get('reason')}"
+    if "said" in given:
+        return str(given["said"])
     rest = ", ".join(f"{name} {value}" for name, value in given.items())
     return f"{kind}: {rest}" if rest else kind
+
+
+def _moved(kind: str, given: Mapping[str, Any]) -> str:
+    query, node = given.get("query"), given.get("node")
+    origin = f", before on {given['moved_from']}" if given.get("moved_from") else ""
+    why = f": {given['reason']}" if given.get("reason") else ""
+    doing = {
+        "follows": "is followed by its successor",
+        "cuts": "is about to be cut",
+        "takes": "was cut: its later windows are its successor's",
+    }
+    return f"{query} {doing.get(kind, 'runs')} on {node}{origin}{why}"
 
 
 def _losses(given: Mapping[str, Any]) -> str:

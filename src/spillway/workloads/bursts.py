@@ -1,7 +1,6 @@
 """Bursty loads: Pareto levels with a bias factor, and self-similar web-like load."""
 
 import numpy as np
-from scipy.optimize import brentq
 
 from spillway.errors import require
 from spillway.workloads.curves import Seconds, arrivals_of, levels
@@ -27,12 +26,19 @@ def pareto(seed: int, duration_s: float, rate_per_s: float, bias: float = 1.0) -
     holds = 1 + rng.poisson(PARETO_MEAN_HOLD_S - 1.0, int(np.ceil(duration_s)))
     drawn = rng.random(len(holds)) ** (-1.0 / bias)
     per_second = np.repeat(drawn, holds)[: int(np.ceil(duration_s))]
-    # The scale is solved on this very sample: every seed offers the same total load.
-    scale = brentq(
-        lambda log_x: np.minimum(np.exp(log_x) * per_second, PARETO_PEAK).mean() - 1.0, -200.0, 2.0
-    )
-    rates = np.minimum(np.exp(scale) * per_second, PARETO_PEAK) * rate_per_s
+    rates = np.minimum(_scale(per_second) * per_second, PARETO_PEAK) * rate_per_s
     return arrivals_of(levels(rates, 1.0), duration_s, seed)
+
+
+def _scale(per_second: Seconds) -> float:
+    """With which their mean, cut at the peak, is 1: solved on this very sample, so that every seed
+    offers the same total load."""
+    low, high = -200.0, 2.0
+    for _ in range(100):  # down to the last bit
+        middle = 0.5 * (low + high)
+        too_small = np.minimum(np.exp(middle) * per_second, PARETO_PEAK).mean() < 1.0
+        low, high = (middle, high) if too_small else (low, middle)
+    return float(np.exp(high))
 
 
 def web(seed: int, duration_s: float, rate_per_s: float) -> Seconds:

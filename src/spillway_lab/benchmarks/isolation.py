@@ -43,6 +43,7 @@ def flow_of(warm_s: float, burst_s: float, seed: int, cores: int) -> Flow:
                     "class": name,
                     "mode": "update",
                     "sink": {"type": "noop"},
+                    "combine": False,
                     "sql": "SELECT window(event_time, '10 seconds') AS period, key,"
                     f" avg(value) AS mean FROM {name}_events"
                     " GROUP BY window(event_time, '10 seconds'), key",

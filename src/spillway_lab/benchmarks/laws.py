@@ -68,6 +68,7 @@ class Case:
             "class": self.queries[query],
             "mode": "update",
             "sink": {"type": "noop"},
+            "combine": False,
             "sql": "SELECT window(event_time, '10 seconds') AS period, key, avg(value) AS mean"
             f" FROM {query}_events GROUP BY window(event_time, '10 seconds'), key",
         }

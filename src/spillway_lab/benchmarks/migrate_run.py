@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 
-from spillway.check.flow_file import load_flow
+from spillway.check.flow_file import load_as_written
 from spillway.errors import SpillwayError
 from spillway.hosts.cluster.opening import place_of
 from spillway.hosts.cluster.status import Status
@@ -64,7 +64,7 @@ class Cluster:
         self.file.write_text(FLOW.format(root=root))
         self.results = root / "results"
         self.results.mkdir()
-        self._status = Status(place_of(self.file, load_flow(self.file)))
+        self._status = Status(place_of(self.file, load_as_written(self.file)))
 
     def start(self) -> None:
         environment = {**os.environ, FOLDER: str(self.results)}

@@ -41,7 +41,7 @@ def flow_of(seed: int, cores: int) -> Flow:
         {
             "streams": {"readings": stream},
             "classes": {"gold": {"delay": "2s"}},
-            "queries": {"means": query},
+            "queries": {"means": {**query, "combine": False}},
         }
     )
 

@@ -61,6 +61,7 @@ def flow_of(seconds: float, seed: int) -> Flow:
             "class": name,
             "mode": "update",
             "sink": {"type": "noop"},
+            "combine": False,
             "sql": "SELECT window(event_time, '10 seconds') AS period, key, avg(value) AS mean"
             f" FROM {name}_events GROUP BY window(event_time, '10 seconds'), key",
         }

@@ -78,7 +78,6 @@ def test_what_spark_would_refuse_is_named_with_its_line(sql: str, line: int, exp
         "SELECT window.start, count(*) FROM s GROUP BY window(ts, '1 minute')",
         "SELECT window, key2 FROM (SELECT window(ts, '1 minute') AS window, a AS key2 FROM s)",
         "SELECT session_window.start, count(*) FROM s GROUP BY session_window(ts, '1 minute')",
-        "SELECT row_number() OVER (PARTITION BY a ORDER BY b) AS r FROM s",
         "SELECT * EXCEPT (a) FROM s",
         "SELECT extract(hour FROM ts), timestampadd(HOUR, 1, ts), date_trunc('hour', ts) FROM s",
         "SELECT CASE WHEN a > 1 THEN 'x' ELSE c END AS k FROM t",

@@ -80,6 +80,8 @@ def test_a_light_class_is_slowed_and_lends_while_another_sheds() -> None:
     assert decided["heavy"].quota > 0.8
     assert decided["light"].quota >= need(LIGHT, MEAN)
     assert "slowed" in decided["light"].reason
+    assert "lends: " in decided["light"].reason
+    assert "gets: " in decided["heavy"].reason
     assert sum(d.quota for d in decided.values()) == pytest.approx(1.0)
 
 
@@ -112,6 +114,19 @@ def test_a_class_is_within_its_share_by_its_tuples_and_what_shedding_could_save(
     silver = service_class("silver", 0.75, sheds=False, query=query)
     assert is_within_share(silver, 1.0) is spared
     assert is_within_share(silver, 10.0)
+
+
+def test_who_has_nobody_below_is_not_spared() -> None:
+    """Somebody must give way when all that is known is not so; among equals that is everybody."""
+    gold, bronze = (
+        replace(service_class(name, 0.5, sheds=False, query=LIGHT), priority=priority)
+        for name, priority in (("gold", 3), ("bronze", 1))
+    )
+    decided = balance([gold, bronze], Dilos(), machine=1.0)
+    assert decided["gold"].spared
+    assert not decided["bronze"].spared
+    equals = balance([gold, replace(bronze, priority=3)], Dilos(), machine=1.0)
+    assert not any(one.spared for one in equals.values())
 
 
 def test_a_query_needs_no_more_than_it_can_use() -> None:

@@ -186,6 +186,32 @@ def test_loads_are_compared_with_the_batch_time_that_was_really_given() -> None:
 # -- changes while it runs
 
 
+def test_what_classes_own_of_this_machine_is_relative() -> None:
+    rig = Rig(policy="none")
+    rig.control.own({"gold": 3.0, "bronze": 3.0})
+    assert rig.quotas == pytest.approx({"gold": 0.5, "bronze": 0.5})
+    rig.control.own({})
+    assert rig.quotas == pytest.approx({"gold": 0.75, "bronze": 0.25})
+
+
+def test_of_one_class_the_query_goes_first_that_keeps_most_in_a_second() -> None:
+    """Not the one of the largest batch."""
+    rig = Rig(slots=1)
+    for query, kept, busy_s in (("gold1", 100, 1.0), ("gold2", 200, 10.0)):
+        record = BatchRecord(
+            kept_tuples=kept, scanned_tuples=kept, duration_s=busy_s, ended_s=rig.now_s
+        )
+        report = replace(rig.report(query, pending=10), ended=(Ended(record=record, delays=()),))
+        rig.control.ask(report, rig.now_s)
+    assert rig.control.grant(rig.now_s) == ["gold1"]
+
+
+def test_a_cycle_that_took_no_time_is_no_division_by_it() -> None:
+    rig = Rig()
+    rig.settled(LIGHT_AND_HEAVY)
+    assert set(rig.control.period_ended(rig.now_s)) == {"gold", "bronze"}
+
+
 def test_a_change_of_priority_counts_from_the_next_cycle_on() -> None:
     rig = Rig(policy="none")
     rig.period(LIGHT_AND_HEAVY)
@@ -295,6 +321,12 @@ def test_a_slowed_class_starts_its_next_batch_only_after_the_interval() -> None:
     assert not rig.may_start("gold1")
     rig.now_s += 0.2 * interval_s
     assert rig.may_start("gold1")
+
+
+def test_the_interval_counts_from_the_very_moment_of_the_start() -> None:
+    rig, _ = slowed()
+    assert rig.may_start("gold1")
+    assert not rig.may_start("gold1"), "it asks again in the same moment"
 
 
 def test_while_a_query_is_slowed_its_slot_is_for_others() -> None:

@@ -207,6 +207,16 @@ def test_an_idle_class_saves_up_no_more_than_a_second_of_its_quota() -> None:
     assert not may_start(desk, "b", "bronze", 1000.3)
 
 
+def test_where_nobody_lends_a_quota_is_of_all_the_slots_that_are_open() -> None:
+    desk = turns(slots=3, first="gold", lends=False)
+    assert may_start(desk, "b", "bronze", 1.0)
+    desk.ended("b", 0.4)
+    assert may_start(desk, "b", "bronze", 1.0), "it earns two quarters of a second in a second"
+    desk.ended("b", 0.4)
+    assert not may_start(desk, "b", "bronze", 1.0)
+    assert may_start(desk, "b", "bronze", 1.7)
+
+
 def test_what_a_class_borrowed_is_not_asked_back_when_lending_ends() -> None:
     desk = turns()
     for second in range(100):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -59,6 +61,24 @@ def test_what_nobody_needs_returns_to_the_lender() -> None:
     shares = Dilos()(classes)
     assert shares["one"] == pytest.approx(0.6)
     assert shares["three"] == pytest.approx(0.1)
+
+
+def test_what_returns_makes_nobody_larger_than_it_was() -> None:
+    """The highest is served first, up to its own share and no further."""
+    classes = [usage("one", 0.1, 0.5), usage("two", 0.1, 0.2), usage("three", 0.05, 0.3)]
+    shares = Dilos()(classes)
+    assert shares == pytest.approx({"one": 0.6, "two": 0.3, "three": 0.1})
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_shares_may_be_of_any_total(name: str) -> None:
+    """Tuples a second, as in the thesis, or parts of one machine."""
+    q1 = ClassUsage(name="q1", priority=2, capacity=10, original=10, usage=0.3)
+    q2 = ClassUsage(name="q2", priority=1, capacity=5, original=5, usage=0.6)
+    shares = make_policy(name)([q1, q2])
+    assert sum(shares.values()) == pytest.approx(15.0)
+    parts = [replace(q, capacity=q.capacity / 15, original=q.original / 15) for q in (q1, q2)]
+    assert {n: 15 * part for n, part in make_policy(name)(parts).items()} == pytest.approx(shares)
 
 
 def test_a_class_lends_no_more_than_its_cap() -> None:

@@ -1,6 +1,7 @@
 """`spillway top`: a running flow, by its folder or its address."""
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,6 +39,7 @@ def test_it_shows_who_is_in_trouble_and_why(folder: Path) -> None:
     done = RUNNER.invoke(app, ["top", str(folder), "--once"], env={"COLUMNS": "160"})
     assert done.exit_code == 0, (done.exception, done.output)
     assert "bronze: " in done.output
+    assert "[" not in done.output, "markup that nobody renders"
     assert "sheds" in done.output
     for name in ("gold", "silver", "fraud", "volume", "trends", "exact"):
         assert name in done.output
@@ -65,3 +67,37 @@ def test_a_flow_that_is_gone_is_said(tmp_path: Path) -> None:
     (tmp_path / "watch").write_text("http://127.0.0.1:1\n")
     refused = RUNNER.invoke(app, ["top", str(tmp_path)])
     assert "does not answer" in str(refused.exception)
+
+
+@pytest.mark.parametrize(
+    "place", ["http://a b", "http://127.0.0.1:99999", "http://[", "http://", "x" * 300, "\0", ""]
+)
+def test_what_is_no_place_is_refused_in_a_line(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = RUNNER.invoke(app, ["top", place, "--once"])
+    assert isinstance(done.exception, SpillwayError), done.exception
+    assert len(done.exception.problems) == 1
+
+
+@pytest.mark.parametrize("held", [b"\xff\xfe", b"http://a b", b"", b"ftp://x", b"[red]"])
+def test_a_damaged_address_is_refused_in_a_line(held: bytes, tmp_path: Path) -> None:
+    (tmp_path / "watch").write_bytes(held)
+    done = RUNNER.invoke(app, ["top", str(tmp_path), "--once"])
+    assert isinstance(done.exception, SpillwayError), done.exception
+
+
+def test_no_token_is_sent_where_a_file_of_another_user_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "watch").write_text("http://127.0.0.1:1\n")
+    token = tmp_path / "mine"
+    token.write_text("me 0123456789abcdef\n")
+    token.chmod(0o600)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    if os.getuid() == 0:
+        os.chown(tmp_path / "watch", 4242, -1)
+    words = ["top", str(tmp_path), "--once", "--token", str(token)]
+    done = RUNNER.invoke(app, words)
+    assert "a token would be sent" in str(done.exception)

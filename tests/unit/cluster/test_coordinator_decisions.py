@@ -64,6 +64,7 @@ def test_shared_parts_are_decoupled_before_the_move() -> None:
     assert isinstance(decouple, Decouple)
     assert isinstance(move, MoveQuery)
     assert (decouple.operator, decouple.query, decouple.node) == ("scan", "q1", "a")
+    assert "1 other queries still use it" in decouple.reason
 
 
 def test_what_finds_no_place_starts_a_node_and_moves_when_it_runs() -> None:

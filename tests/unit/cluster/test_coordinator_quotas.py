@@ -1,7 +1,16 @@
+from dataclasses import replace
+
 import pytest
 
+from spillway.cluster.actions import ClusterAction, SetQuota
+from spillway.cluster.coordinator.coordinator import Coordinator
+from spillway.cluster.coordinator.directive import CoordinatorSettings
 from spillway.cluster.coordinator.quotas import global_quotas, node_quotas
 from spillway.cluster.views import ClassView, ClusterView, HostView, Resources
+
+
+def attached(name: str, **loads: float) -> HostView:
+    return replace(host(name, **loads), state="pinned")
 
 
 def host(name: str, **loads: float) -> HostView:
@@ -41,6 +50,26 @@ def test_a_class_above_its_share_claims_less_everywhere() -> None:
 def test_a_quota_stays_open_for_load_that_may_come() -> None:
     # gold asks nothing now; its part is lent out by the node, and there when gold needs it.
     assert quotas(host("a", silver=0.3, bronze=0.8))["a", "gold"] == pytest.approx(0.6)
+
+
+def test_an_application_that_has_attached_shares_its_classes_with_the_nodes() -> None:
+    # bronze asks 0.15 of two machines and owns 0.1 of them: it claims two thirds where it is.
+    both = quotas(host("a", gold=0.5), attached("b", bronze=0.3))
+    assert both["b", "bronze"] == pytest.approx(0.2)
+    assert quotas(attached("b", bronze=0.3))["b", "bronze"] == pytest.approx(0.1)
+
+
+def test_an_application_that_has_attached_gets_quotas_and_nothing_else() -> None:
+    settings = CoordinatorSettings(
+        max_nodes=1, patience_reports=1, idle_reports=1, upper=0.2, target=0.15, lower=0.1
+    )
+    coordinator = Coordinator(settings)
+    asked: list[ClusterAction] = []
+    for second in range(0, 600, 5):
+        hosts = (host("a", gold=0.05), attached("b", bronze=0.9))
+        asked += coordinator.decide(ClusterView(time_s=float(second), hosts=hosts)).actions
+    assert {type(action) for action in asked} == {SetQuota}
+    assert {action.node for action in asked if isinstance(action, SetQuota)} == {"b"}
 
 
 def test_quotas_of_a_node_sum_to_one() -> None:

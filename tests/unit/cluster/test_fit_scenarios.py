@@ -8,9 +8,9 @@ from spillway.cluster.fit.build import build_tables
 from spillway.cluster.fit.decide import shed
 from spillway.cluster.fit.mixture import Mixture
 from spillway.cluster.fit.optimum import optimum
-from spillway.cluster.fit.scenarios import growing_tables, scenario_tables
+from spillway.cluster.fit.scenarios import _of_child, growing_tables, scenario_tables
 from spillway.cluster.fit.spread import TableSize
-from spillway.cluster.fit.topology import Port, Topology
+from spillway.cluster.fit.topology import Arc, Input, Node, Output, Path, Port, Topology, exact
 from spillway.errors import SpillwayError
 from spillway_lab.workloads.random_topology import Shape, random_topology
 
@@ -120,3 +120,20 @@ def test_a_topology_of_one_output_needs_one_row() -> None:
     topology, rates = random_topology(Shape(nodes=1, max_inputs=1), np.random.default_rng(0))
     tables = scenario_tables(Topology(topology.nodes), rates, np.random.default_rng(0), count=1)
     assert shed(topology, tables, rates).score == pytest.approx(optimum(topology, rates).score)
+
+
+@pytest.mark.parametrize(("others", "expected"), [(0.0, 0.2), (1.0, 0.4), (1.6, 1.0)])
+def test_what_others_send_to_a_child_leaves_less_of_it(others: float, expected: float) -> None:
+    """0.4 x + 0.5 y <= 1 with y from elsewhere, x half of what comes in here."""
+    inputs = (Input(name="mine"), Input(name="theirs"))
+    paths = tuple(Path(source=i.name, cost=exact("1"), to=Output(query=i.name)) for i in inputs)
+    child = Node(name="c", inputs=inputs, paths=paths)
+    path = Path(
+        source="in", cost=exact("0"), selectivity=exact("0.5"), to=Arc(node="c", input="mine")
+    )
+    parent = Node(name="p", inputs=(Input(name="in"),), paths=(path,))
+    offered = {("c", "mine"): 9.0, ("c", "theirs"): others}
+    limits = np.array([[0.4, 0.5]])
+    assert _of_child(child, parent, limits, offered) == pytest.approx(np.array([[expected]]))
+    full = _of_child(child, parent, limits, {**offered, ("c", "theirs"): 2.5})
+    assert full.min() > 1e3, "nothing is left"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spillway.cluster.fit.build import build_table, build_tables
+from spillway.cluster.fit.build import MAX_LIMITS, build_table, build_tables, implied_removed
 from spillway.cluster.fit.decide import shed
 from spillway.cluster.fit.optimum import optimum
 from spillway.cluster.fit.prune import prune, undominated
@@ -181,6 +181,14 @@ def test_weights_decide_who_is_shed() -> None:
     assert table.look_up((1.0, 1.0)).input_keep == pytest.approx((0.0, 1.0))
 
 
+def test_an_input_that_is_worth_more_has_finer_steps() -> None:
+    """A step costs at most what it is worth, so points go to where the score is."""
+    for weights in (["1", "9"], ["9", "1"]):
+        table = build_table(leaf("n", "1", "1", weights=weights), {}, TableSize(rows=64))
+        levels = [len(np.unique(row.round(9))) for row in table.rates]
+        assert (levels[0] < levels[1]) == (weights[0] < weights[1]), levels
+
+
 def test_a_higher_priority_is_served_first_however_dear_it_is() -> None:
     node = Node(
         name="n",
@@ -211,3 +219,14 @@ def test_cycles_and_double_feeds_are_refused() -> None:
         Topology((a, feeding("b", ("a", "in", "1", "1"))))
     with pytest.raises(SpillwayError, match="fed by two paths"):
         Topology((feeding("a", ("c", "0", "1", "1"), ("c", "0", "1", "1")), leaf("c", "1")))
+
+
+@pytest.mark.parametrize("rows", [3, MAX_LIMITS, MAX_LIMITS + 1, 5 * MAX_LIMITS])
+def test_limits_that_are_too_many_become_fewer_and_none_is_forgotten(rows: int) -> None:
+    """On an arc none implies another; what stays is at least as strict as what was there."""
+    angles = np.linspace(0.01, np.pi / 2 - 0.01, rows)
+    limits = np.column_stack((np.cos(angles), np.sin(angles)))
+    left = implied_removed(np.concatenate((limits, 0.5 * limits, limits)))
+    assert len(left) == min(rows, MAX_LIMITS)
+    for row in limits:
+        assert (left >= row - 1e-12).all(axis=1).any()

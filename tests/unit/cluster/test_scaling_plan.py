@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -9,10 +10,11 @@ from spillway.cluster.actions import ExpectedEffect, MoveOperator, Shed, StartNo
 from spillway.cluster.prices import Prices
 from spillway.cluster.scaling.bridge import Bridge
 from spillway.cluster.scaling.expectations import Expectations
-from spillway.cluster.scaling.plan import plan
+from spillway.cluster.scaling.plan import _template, plan
 from spillway.cluster.scaling.policy import Release, Relieve, ScalingSettings, Wishes
 from spillway.cluster.scaling.scaler import Scaler
 from spillway.cluster.views import ClusterView, HostView, OperatorView, QueryView, Resources
+from spillway.errors import SpillwayError
 
 CORE = Resources(cpu_cores=1.0)
 SETTINGS = ScalingSettings()
@@ -52,6 +54,10 @@ def test_a_node_is_started_when_no_host_has_room() -> None:
     seen = view(("a", (0.3, 0.3, 0.3)), ("b", (0.5,)))
     planned = plan(Wishes(wishes=(relieve("a"),)), seen, SETTINGS, new_nodes=5)
     assert [type(action) for action in planned.actions] == [StartNode, MoveOperator]
+    start, move = planned.actions
+    assert (start.expected.before, start.expected.after) == (2.0, 3.0)
+    assert move.expected.before == pytest.approx(0.9)
+    assert move.expected.after < move.expected.before
 
 
 def test_without_room_and_without_nodes_the_wish_is_refused() -> None:
@@ -193,9 +199,14 @@ def test_the_bridge_sheds_down_to_its_ceiling_and_stops_when_the_load_fits() -> 
     (shed,) = bridge.shed(loaded(1900.0, 1.0, 0.0))
     assert isinstance(shed, Shed)
     assert shed.keep_fraction == 0.5
+    assert (shed.expected.before, shed.expected.after) == (1.0, 0.95)
     (open_again,) = bridge.shed(loaded(500.0, 0.5, 5.0))
     assert open_again.keep_fraction == 1.0
     assert not bridge.shed(loaded(500.0, 1.0, 10.0))
+    view = loaded(1900.0, 1.0, 15.0)
+    half = replace(view.hosts[0].operators[0], use=CORE * 0.5)
+    (early,) = bridge.shed(replace(view, hosts=(replace(view.hosts[0], operators=(half,)),)))
+    assert early.expected.after == 0.5, "nobody becomes busier by shedding"
 
 
 def test_a_node_may_start_once_shedding_has_cost_as_much() -> None:
@@ -207,3 +218,11 @@ def test_a_node_may_start_once_shedding_has_cost_as_much() -> None:
         bridge.shed(loaded(2000.0, 0.5, float(k)))
     bridge.started(2)
     assert bridge.may_start == 0
+
+
+def test_a_new_node_is_as_large_as_the_template_or_else_as_the_nodes_that_are_there() -> None:
+    seen = replace(view(("a", (0.3,))), host_template=None)
+    assert _template(replace(seen, host_template=CORE * 4.0)) == CORE * 4.0
+    assert _template(seen) == seen.hosts[0].capacity
+    with pytest.raises(SpillwayError, match="a new node has no size"):
+        _template(replace(seen, hosts=()))

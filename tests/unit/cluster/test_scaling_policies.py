@@ -10,6 +10,8 @@ from spillway.cluster.scaling.global_thresholds import GlobalThresholds
 from spillway.cluster.scaling.latency_sarsa import LatencySarsa
 from spillway.cluster.scaling.local_thresholds import LocalThresholds
 from spillway.cluster.scaling.policy import Release, Relieve, ScalingSettings
+from spillway.cluster.scaling.sarsa import Situation
+from spillway.cluster.scaling.sarsa_table import STATES, Choice, state_of
 from spillway.cluster.scaling.true_rate import TrueRate
 from spillway.cluster.views import ClusterView, HostView, OperatorView, QueryView, Resources
 from spillway.errors import SpillwayError
@@ -127,6 +129,55 @@ def test_latency_sarsa_learns_that_standing_idle_does_not_pay() -> None:
     acted = [policy.decide(view(5.0 * k, a=0.25, b=0.6), NOBODY).wishes for k in range(40)]
     assert not acted[0]
     assert any(isinstance(wish, Release) and wish.host == "a" for got in acted for wish in got)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "level"), [(0.0, 0), (1.0, 0), (1.01, 1), (2.0, 1), (2.01, 2), (50.0, 2)]
+)
+def test_latency_sarsa_tells_delays_within_the_target_up_to_twice_and_beyond(
+    ratio: float, level: int
+) -> None:
+    policy = LatencySarsa(ScalingSettings(), delay_target_s=4.0)
+    state = policy._state(Situation(utilisation=0.5, delay_s=4.0 * ratio))
+    assert state // STATES == level
+    assert state % STATES == state_of(0.5)
+
+
+@pytest.mark.parametrize(
+    ("utilisation", "ratio", "reward"),
+    [(0.6, 0.5, 1.0), (0.3, 1.0, 0.5), (0.9, 1.0, 0.5), (0.6, 2.0, 0.0), (0.6, 99.0, -1.0)],
+)
+def test_latency_sarsa_rewards_where_a_host_stands(
+    utilisation: float, ratio: float, reward: float
+) -> None:
+    policy = LatencySarsa(ScalingSettings(target=0.6), delay_target_s=4.0)
+    standing = policy._standing(Situation(utilisation=utilisation, delay_s=4.0 * ratio))
+    assert standing == pytest.approx(reward)
+
+
+def test_latency_sarsa_judges_a_release_by_those_that_remain_once_it_has_settled() -> None:
+    policy = LatencySarsa(ScalingSettings(lower=0.4, consecutive=1, grace_s=30.0))
+    learned: list[tuple[Choice, float]] = []
+    policy._shared.learn = lambda state, choice, reward, value: learned.append((choice, reward))  # type: ignore[assignment, method-assign]
+    released_s = next(
+        5.0 * k for k in range(60) if policy.decide(view(5.0 * k, a=0.1, b=0.6), NOBODY).wishes
+    )
+    late = QueryView(name="q", class_name="c", priority=1, operators=("b.op",), delay_s=2.0)
+    for after_s in (10.0, 25.0, 30.0, 35.0):
+        now = replace(view(released_s + after_s, b=0.9), queries=(late,))
+        policy.decide(now, NOBODY)
+        judged = [reward for choice, reward in learned if choice is Choice.SCALE_IN]
+        assert len(judged) == (after_s >= 30.0), after_s
+    target = ScalingSettings().target
+    assert judged[0] == pytest.approx(1.0 - (0.9 - target) / target - 1.0)
+
+
+@pytest.mark.parametrize(("mean", "relieves"), [(0.8, False), (0.81, True)])
+def test_global_thresholds_take_a_mean_at_the_threshold_as_it_is(
+    mean: float, relieves: bool
+) -> None:
+    policy = GlobalThresholds(ScalingSettings(consecutive=1, upper=0.8))
+    assert bool(policy.decide(view(0.0, a=mean, b=mean), NOBODY).wishes) is relieves
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,14 @@ def test_utility_expressions_speak_sql(text: str, expected: list[float]) -> None
     assert evaluate(text, rows).tolist() == expected
 
 
-@pytest.mark.parametrize("text", ["a +", "foo(a)", "a.b", "[a]", "lambda: 1", "__import__('os')"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("a +", "foo(a)", "a.b", "[a]", "lambda: 1", "__import__('os')"),
+        *("a + 1e999", "a + " + "9" * 400, "a * 1j", "None", "b'x'", "...", "1 < a < 2", "~a"),
+        *("if(a)", "intervals(a, 1)", "intervals(a, 1, 2, 3, 4)", "abs(a, a)", "a ** 2", "a()()"),
+    ],
+)
 def test_what_is_no_expression_is_refused_before_anything_runs(text: str) -> None:
     with pytest.raises(SpillwayError, match="utility"):
         columns_of(text)

@@ -57,6 +57,21 @@ def test_like_batches_do_not_wash_out_what_was_learned_before() -> None:
     assert (model.overhead_s, model.cost_s) == pytest.approx(learned, rel=0.02)
 
 
+def test_like_batches_do_not_wash_out_what_scanning_costs_either() -> None:
+    rng, model = np.random.default_rng(6), BatchModel()
+    for number in range(400):
+        kept, scanned = 500_000, 1_000_000
+        if number < 200:
+            kept = int(rng.uniform(100_000, 900_000))
+            scanned = int(kept * rng.uniform(1.0, 4.0))
+        took_s = 0.2 + 1e-6 * kept + 5e-7 * scanned
+        model.learn(record(kept, scanned, took_s * float(np.exp(0.02 * rng.standard_normal()))))
+        if number == 199:
+            learned = model.scan_s
+    assert learned == pytest.approx(5e-7, rel=0.2)
+    assert model.scan_s == pytest.approx(learned, rel=0.1)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_a_steady_stream_does_not_wash_out_what_was_learned_before(seed: int) -> None:
     """A slow moment makes a batch long and the next one large: they go together, for no cause."""

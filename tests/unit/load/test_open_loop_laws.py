@@ -6,7 +6,7 @@ from spillway.load.aurora import Aurora
 from spillway.load.baseline import Baseline
 from spillway.load.pid import Pid
 from spillway.load.pie import Pie
-from spillway.model import Backlog, BatchRecord
+from spillway.model import Backlog, BatchRecord, Prices
 
 
 def test_aurora_sheds_the_load_above_its_headroom_and_looks_at_nothing_else(measure) -> None:  # type: ignore[no-untyped-def]
@@ -59,3 +59,12 @@ def test_pie_spares_a_burst_then_drops_more_and_more_and_forgets(measure) -> Non
     for _ in range(200):
         law.decide(measure(offered_tuples=0))
     assert law.decide(measure()).action.fraction == 1.0
+
+
+def test_pie_reads_the_delay_of_micro_batches_off_queue_and_headroom(measure) -> None:  # type: ignore[no-untyped-def]
+    """What drains is known there: it need not be guessed from how the queue changes."""
+    prices = Prices(fixed_s=0.1, kept_s=1e-3)
+    told = measure(queued_tuples=9, queued_load_s=1.0, headroom=0.5, prices=prices)
+    assert "delay 2 s" in Pie().decide(told).reason
+    guessed = measure(queued_tuples=9, queued_load_s=1.0, headroom=0.5)
+    assert "delay 1 s" in Pie().decide(guessed).reason

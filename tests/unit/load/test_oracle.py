@@ -60,3 +60,9 @@ def test_scanning_takes_its_share_of_every_second() -> None:
     free = oracle.uniform_rate_per_s(rate_per_s, target, 0.25, 1e-3)
     scanning = oracle.uniform_rate_per_s(rate_per_s, target, 0.25, 1e-3, scan_s=5e-5)
     assert free - scanning == pytest.approx(200.0)  # 0.2 s a second at 1 ms a tuple
+
+
+def test_of_nothing_nothing_is_kept() -> None:
+    target = Target(delay_s=2.0)
+    for kept in (oracle.fresh_rate_per_s, oracle.uniform_rate_per_s, oracle.bound_rate_per_s):
+        assert kept(0.0, target, 0.3, 1e-3) == 0.0

@@ -2,6 +2,7 @@
 
 import pytest
 
+from spillway.load.ctrl import design
 from spillway.load.seamless import Seamless
 
 
@@ -48,3 +49,13 @@ def test_what_was_learned_is_scaled_by_a_new_quota(measure) -> None:  # type: ig
     assert learned < 0.4
     after = law.decide(measure(**{**told, "headroom": 0.8, "shed_tuples": 0})).headroom
     assert after == pytest.approx(2.0 * learned)
+
+
+def test_under_a_constant_error_it_settles_at_what_its_controller_says(measure) -> None:  # type: ignore[no-untyped-def]
+    """The error before counts as much as the one now, with its own sign."""
+    law = Seamless(headroom=1.0)
+    queue = {"offered_load": 4.0, "queued_tuples": 1, "queued_load_s": 1.0, "period_s": 2.0}
+    for _ in range(300):
+        fraction = law.decide(measure(**queue)).action.fraction
+    # e = 2 s - 1 s
+    assert fraction == pytest.approx((design().steady(1.0) + 2.0) / (4.0 * 2.0))

@@ -46,7 +46,7 @@ def _set_quotas(now: Round) -> None:
     All quotas of a node change together or not at all, so that they keep summing to 1.
     """
     quotas = global_quotas(now.view, above=now.settings.upper)
-    for host in now.view.running:
+    for host in now.view.sharing:
         changes = [(c, quotas.get((host.name, c.name), c.quota)) for c in host.classes]
         if all(abs(new - c.quota) < now.settings.quota_step for c, new in changes):
             continue

@@ -92,7 +92,7 @@ class Memory:
 
     def _sync_nodes(self, view: ClusterView) -> list[str]:
         """A node that was to stop and reports no more has stopped; any other one is missing."""
-        shown = {host.name for host in view.hosts}
+        shown = {host.name for host in view.hosts if host.state != "pinned"}
         for name in shown:
             self.seen_s[name] = view.time_s
             if number := fullmatch(r"node-(\d+)", name):

@@ -15,11 +15,11 @@ Quotas = dict[tuple[str, str], float]  # (node, class) -> share of the node
 
 
 def global_quotas(view: ClusterView, above: float = 0.0) -> Quotas:
-    """Quotas of the running nodes whose load is above this; those of one node sum to 1."""
-    within = _claim_factors(view.running)
+    """Quotas of the nodes whose load is above this, attached ones too; those of one sum to 1."""
+    within = _claim_factors(view.sharing)
     return {
         (host.name, name): quota
-        for host in view.running
+        for host in view.sharing
         if host.classes and sum(c.load for c in host.classes) >= above
         for name, quota in node_quotas(host.classes, within).items()
     }

@@ -6,9 +6,9 @@ i, a_j <= selectivity x f_b for the path that feeds input j, a_i <= rate for inp
 and sum(cost x a) + sum(cost x f) <= capacity at every node. It covers any acyclic topology.
 """
 
+from typing import Any
+
 import numpy as np
-from scipy.optimize import linprog
-from scipy.sparse import coo_array
 
 from spillway.cluster.fit.decide import Rates
 from spillway.cluster.fit.table import Floats
@@ -41,9 +41,7 @@ class Programme:
                 self._at_most([(fed, 1.0), (flow, -float(path.selectivity))], 0.0)
         for node in topology.nodes:
             self._at_most(busy[node.name], float(node.capacity))
-        rows, columns, factors = zip(*self._entries, strict=True)
-        shape = (len(self._right), self.value.size)
-        self._matrix = coo_array((factors, (rows, columns)), shape=shape).tocsr()
+        self._matrix: Any = None  # made when it is asked for: it takes an extra
 
     def _at_most(self, terms: list[tuple[int, float]], right: float) -> None:
         row = len(self._right)
@@ -56,10 +54,11 @@ class Programme:
         upper = np.full(self.value.size, np.inf)
         for port, rate in rates.items():
             upper[self.admits[port]] = rate
+        linprog, matrix = self._solver()
         scale = max(1.0, float(self.value.max()))
-        answer = linprog(  # type: ignore[call-overload]  # its stubs know no sparse matrix
+        answer = linprog(
             -self.value / scale,
-            A_ub=self._matrix,
+            A_ub=matrix,
             b_ub=self._right,
             bounds=np.column_stack((np.zeros(upper.size), upper)),
             method="highs",
@@ -67,3 +66,19 @@ class Programme:
         if answer.status != 0:
             raise SpillwayError(f"the linear programme has no answer: {answer.message}")
         return np.asarray(answer.x, dtype=np.float64)
+
+    def _solver(self) -> tuple[Any, Any]:
+        """HiGHS, and the left sides."""
+        try:
+            from scipy.optimize import linprog
+            from scipy.sparse import coo_array
+        except ImportError as error:
+            raise SpillwayError(
+                "tables for shedding across nodes need scipy: pip install 'spillway-spark[cluster]'"
+                " where the coordinator runs, or say tables: none"
+            ) from error
+        if self._matrix is None:
+            rows, columns, factors = zip(*self._entries, strict=True)
+            shape = (len(self._right), self.value.size)
+            self._matrix = coo_array((factors, (rows, columns)), shape=shape).tocsr()
+        return linprog, self._matrix

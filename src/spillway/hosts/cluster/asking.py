@@ -7,6 +7,7 @@ import uuid
 
 from spillway.coding import from_json, to_json
 from spillway.errors import SpillwayError
+from spillway.hosts.cluster.bodies import ASSIGNMENTS
 from spillway.hosts.cluster.control_log import Latest
 from spillway.hosts.cluster.messages import ANSWER, REQUEST, Answer, Request
 from spillway.hosts.cluster.opening import Place
@@ -18,7 +19,7 @@ _LOOK_S = 0.2
 def ask(place: Place, request: Request, wait_s: float = 30.0) -> str:
     """What was done; raises what the leader refuses, and where nobody leads."""
     asked, reports = uuid.uuid4().hex[:12], place.reports()
-    answers = Latest(place.assignments())
+    answers = Latest(place.assignments(), ASSIGNMENTS)
     writer = f"{socket.gethostname()}-{os.getpid()}"
 
     def record(epoch: int, *, gone: bool = False) -> Record:
@@ -43,6 +44,8 @@ def ask(place: Place, request: Request, wait_s: float = 30.0) -> str:
             time.sleep(_LOOK_S)
     finally:
         reports.append(record(2, gone=True))
+        reports.close()
+        answers.log.close()
     raise SpillwayError(
         f"nobody leads cluster '{place.name}': no answer within {wait_s:g} s; start a coordinator"
         f" with `spillway cluster run {place.file}`"

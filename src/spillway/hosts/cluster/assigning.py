@@ -25,7 +25,11 @@ class Standing:
         if node is None or node not in self.reports:
             return False
         report = self.reports[node]
-        return report.state == "running" and report.life not in self.over
+        is_open = report.state == "running" and not report.is_pinned
+        return is_open and report.life not in self.over
+
+    def is_pinned(self, node: str) -> bool:
+        return node in self.reports and self.reports[node].is_pinned
 
     def has_left(self, name: str, given: Assignment, position: int) -> bool:
         """Nothing of the query runs under the life that was given it, for certain."""

@@ -163,7 +163,8 @@ class Chief:
 
     def _keep_fewest(self, draft: Draft, now: Standing, now_s: float) -> None:
         orders = draft.orders
-        here = [n for n, order in orders.items() if order.state == "runs"]
+        ours = {name: order for name, order in orders.items() if not now.is_pinned(name)}
+        here = [name for name, order in ours.items() if order.state == "runs"]
         for _ in range(self._cluster.fewest - len(here)):
             if self._cluster.launcher == "none" or now_s < self._next_start_s:
                 return
@@ -234,7 +235,7 @@ class Chief:
     def _decide(self, draft: Draft, now: Standing, now_s: float) -> None:
         cores, queries, orders = self._cluster.cores, draft.queries, draft.orders
         view = cluster_view(now, queries, orders, self._measured, cores, now_s)
-        if not view.running:
+        if not view.sharing:
             return
         directive = self._coordinator.decide(view)
         for outcome in directive.noticed:
@@ -265,7 +266,7 @@ class Chief:
     def _end(self, draft: Draft, now: Standing) -> Orders:
         """All nodes stop, all queries wait for the next start."""
         for name, order in draft.orders.items():
-            if order.life is None or order.life in now.over:
+            if order.life is None or order.life in now.over or now.is_pinned(name):
                 draft.remove(NODE + name)
             elif order.state != "stops":
                 draft.order(name, state="stops", reason="the cluster ends")

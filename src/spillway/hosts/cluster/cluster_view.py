@@ -29,7 +29,7 @@ class Measured:
         self.of: dict[str, Known] = {}
 
     def read(self, reports: Iterable[NodeReport]) -> None:
-        for report in reports:
+        for report in (report for report in reports if not report.is_pinned):
             operators = {} if report.host is None else {op.name: op for op in report.host.operators}
             for view in report.queries:
                 if view.name in operators:
@@ -58,7 +58,8 @@ def cluster_view(
         for name, report in now.reports.items()
         if report.host is not None and report.life not in now.over
     ]
-    largest = max((h.capacity.cpu_cores for h in reported), default=float(cores))
+    sizes = [host.capacity.cpu_cores for host in reported if host.state != "pinned"]
+    largest = max(sizes, default=float(cores))
     capacity = Resources(cpu_cores=largest, memory_mb=_PLENTY_MB, network_mb_per_s=_PLENTY_MB)
     to_come = [
         HostView(name=name, capacity=capacity, state="starting")
@@ -80,7 +81,7 @@ def cluster_view(
 
 
 def _host(host: HostView, operators: list[OperatorView], order: NodeOrder | None) -> HostView:
-    draining = order is not None and order.state != "runs"
+    draining = order is not None and order.state != "runs" and host.state != "pinned"
     state = "draining" if draining else host.state
     return replace(host, operators=tuple(operators), state=state)
 

@@ -6,10 +6,14 @@ Three promises, kept by every adapter and by one contract suite over them:
 - the last record of every key is kept for ever, older ones may go.
 """
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from spillway.errors import SpillwayError
 from spillway.hosts.cluster.records import Entries, Placed, Record
+
+Check = Callable[[Record], str | None]  # why a record cannot be taken; None: it can
 
 
 class OvertakenError(SpillwayError):
@@ -37,15 +41,16 @@ class ControlLog(Protocol):
 
 
 class Latest:
-    """A log as one reader knows it: the last record of every key."""
+    """A log as one reader knows it: the last record of every key, of those that pass the check."""
 
-    def __init__(self, log: ControlLog) -> None:
+    def __init__(self, log: ControlLog, check: Check = lambda record: None) -> None:
         self.log = log
+        self._check = check
         self.position = 0
         self.by_key: dict[str, Placed] = {}
 
     def read_on(self) -> Entries:
-        entries = self.log.read(self.position)
+        entries = self._sound(self.log.read(self.position))
         if entries.whole:
             self.by_key = {}
         for placed in entries.placed:
@@ -58,6 +63,15 @@ class Latest:
         at = self.position
         self.position = self.log.append(record, at)
         self._take(Placed(position=self.position - 1, record=record))
+
+    def _sound(self, entries: Entries) -> Entries:
+        """Without those that cannot be taken, which are told."""
+        found = [(placed, self._check(placed.record)) for placed in entries.placed]
+        told = tuple(f"record {placed.position}: {why}" for placed, why in found if why)
+        if not told:
+            return entries
+        sound = tuple(placed for placed, why in found if not why)
+        return replace(entries, placed=sound, skipped=entries.skipped + told)
 
     def _take(self, placed: Placed) -> None:
         if placed.record.body is None:

@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from spillway.cluster.coordinator.coordinator import Coordinator
 from spillway.cluster.coordinator.directive import CoordinatorSettings
@@ -18,6 +19,7 @@ from spillway.coding import from_json, to_json
 from spillway.errors import SpillwayError
 from spillway.flow.cluster import Cluster
 from spillway.flow.links import all_linked
+from spillway.hosts.cluster.bodies import ASSIGNMENTS, REPORTS
 from spillway.hosts.cluster.chief import Chief, Orders
 from spillway.hosts.cluster.control_log import AwayError, Latest, OvertakenError
 from spillway.hosts.cluster.draft import Draft
@@ -27,6 +29,7 @@ from spillway.hosts.cluster.messages import NODE, REQUEST, FlowGiven, Request
 from spillway.hosts.cluster.opening import Place
 from spillway.hosts.cluster.records import Entries, Record
 from spillway.hosts.cluster.roster import Roster
+from spillway.journal.entries import Event
 from spillway.journal.files import FileJournal
 from spillway.model import parse_duration_s
 
@@ -39,7 +42,8 @@ class Coordinating:
     def __init__(self, place: Place, say: Say, *, advises: bool = False) -> None:
         cluster, self._place, self._say = place.cluster, place, say
         self.me = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}"
-        self._reports, self._assignments = Latest(place.reports()), Latest(place.assignments())
+        self._reports = Latest(place.reports(), REPORTS)
+        self._assignments = Latest(place.assignments(), ASSIGNMENTS)
         lease_s = parse_duration_s(cluster.lease)
         self._election = Election(self.me, place.name, lease_s, socket.gethostname())
         self._roster = Roster(lease_s)
@@ -51,6 +55,7 @@ class Coordinating:
         self._leads = self._is_away = self._moving = False
         self._answered_s: dict[str, float] = {}
         self.has_ended = False
+        self.listeners: list[Callable[[Event], None]] = []  # told what the journal is told
 
     @property
     def leads(self) -> bool:
@@ -130,7 +135,7 @@ class Coordinating:
         for note in orders.notes:
             if note.kind == "node gone":
                 self._reports.log.append(self._forgotten(NODE + note.fields["node"]))
-            self._journal.event(time.time(), note.kind, **note.fields)
+            self._record(note.kind, **note.fields)
             said = ", ".join(f"{k} {v}" for k, v in note.fields.items() if v not in (None, ""))
             self._say(f"{note.kind}: {said}")
 
@@ -167,8 +172,14 @@ class Coordinating:
                 self._tell("skipped", said)
 
     def _tell(self, kind: str, said: str) -> None:
-        self._journal.event(time.time(), kind, said=said)
+        self._record(kind, said=said)
         self._say(said)
+
+    def _record(self, kind: str, **fields: Any) -> None:
+        now_s = time.time()
+        self._journal.event(now_s, kind, **fields)
+        for listen in self.listeners:
+            listen(Event(time_s=now_s, kind=kind, fields=fields))
 
 
 def _given(place: Place, lease_s: float) -> FlowGiven:

@@ -12,6 +12,8 @@ writes them.
 
 import json
 import os
+import re
+import stat
 import time
 import uuid
 from collections.abc import Iterator
@@ -22,8 +24,10 @@ from pathlib import Path
 from spillway.errors import SpillwayError
 from spillway.hosts.cluster.control_log import AwayError, OvertakenError
 from spillway.hosts.cluster.records import Entries, Placed, Record, decoded, encoded
+from spillway.private import make_private, require_ours
 
 SEGMENT = 512  # records between two snapshots
+_NAME = re.compile("[0-9]{12}")
 _FORGOTTEN_S = 3600.0  # a draft of a writer that was killed
 
 
@@ -99,10 +103,16 @@ class FolderLog:
         if content is None:
             return None
         lines = (line.partition(b" ") for line in content.splitlines())
-        return [(int(number), line) for number, _, line in lines]
+        try:
+            return [(int(number), line) for number, _, line in lines]
+        except ValueError:
+            raise SpillwayError(
+                f"{self._snapshots}/{floor:012d} is a damaged snapshot of a control log: restore"
+                " it, or end all of the cluster and remove the control log"
+            ) from None
 
     def _floor(self) -> int:
-        return max((int(n) for n in os.listdir(self._snapshots) if n.isdecimal()), default=0)
+        return max(_numbers(self._snapshots), default=0)
 
     # -- writing
 
@@ -163,12 +173,10 @@ class FolderLog:
             self._give(draft, self._snapshots / f"{floor:012d}")
         finally:
             draft.unlink(missing_ok=True)
-        for name in os.listdir(self._snapshots):
-            if name.isdecimal() and int(name) < floor:
-                (self._snapshots / name).unlink(missing_ok=True)
-        for name in os.listdir(self._folder):
-            if name.isdecimal() and int(name) < floor:
-                (self._folder / name).unlink(missing_ok=True)
+        for folder in (self._snapshots, self._folder):
+            for number in _numbers(folder):
+                if number < floor:
+                    (folder / f"{number:012d}").unlink(missing_ok=True)
         for old in self._drafts.iterdir():
             with suppress(FileNotFoundError):
                 if time.time() - old.stat().st_mtime > _FORGOTTEN_S:
@@ -206,20 +214,32 @@ class FolderLog:
         if self._made:
             return
         try:
-            for folder in (self._folder, self._drafts, self._snapshots):
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            status = self._folder.stat()
-        except OSError as error:
-            raise self._away(error) from error
-        if status.st_mode & 0o077 or status.st_uid != os.getuid():
-            raise SpillwayError(
-                f"control log {self._folder} is open to other users: it must be yours alone,"
-                f" chmod 700 {self._folder}"
-            )
+            require_ours(self._folder)
+        except PermissionError as error:
+            raise SpillwayError(f"control log {self._folder}: {error}") from None
+        for folder in (self._folder, self._drafts, self._snapshots):
+            try:
+                status = make_private(folder).lstat()
+            except OSError as error:
+                raise self._away(error) from error
+            if not stat.S_ISDIR(status.st_mode):
+                raise SpillwayError(
+                    f"control log {folder} is no folder, or a link to one: give the folder itself"
+                )
+            if status.st_mode & 0o077 or status.st_uid != os.getuid():
+                raise SpillwayError(
+                    f"control log {folder} is open to other users: it must be yours alone,"
+                    f" chmod 700 {folder}"
+                )
         self._made = True
 
     def _away(self, error: OSError) -> AwayError:
         return AwayError(f"control log {self._folder} does not answer: {error.strerror or error}")
+
+
+def _numbers(folder: Path) -> list[int]:
+    """Of the files in it that we have named."""
+    return [int(name) for name in os.listdir(folder) if _NAME.fullmatch(name)]
 
 
 def _bytes_of(path: Path) -> bytes | None:

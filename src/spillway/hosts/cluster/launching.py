@@ -45,8 +45,10 @@ def command_of(cluster: Cluster, file: Path, node: str) -> Sequence[str]:
     assert cluster.command is not None
     try:
         words = shlex.split(cluster.command)
+        if not words:
+            raise ValueError("it names no program")
         return [word.format(node=node, file=file) for word in words]
-    except (ValueError, KeyError, IndexError) as error:
+    except (ValueError, KeyError, IndexError, AttributeError) as error:
         raise SpillwayError(
             f"cluster.command is '{cluster.command}': {error}; it may have {{node}} and {{file}} in"
             " it, and no other braces"

@@ -138,6 +138,20 @@ class Reached:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Seen:
+    """A query as people look at it; nothing is decided by it."""
+
+    admitted_tuples: int = 0  # since its first start
+    shed_tuples: int = 0
+    waiting_tuples: int = 0
+    waiting_s: float = 0.0  # age of the oldest
+    delay_s: float | None = None  # the target's statistic, lately
+    batch_s: float | None = None  # on average, lately
+    fixed_s: float = 0.0  # of that, whatever it holds
+    reason: str = ""  # of the last decision
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class NodeReport:
     """A node at one moment, and its claim to its lease. Queries go by `run_name`."""
 
@@ -153,8 +167,15 @@ class NodeReport:
     states: Mapping[str, str] = field(default_factory=dict)  # of queries, for people
     failed: Mapping[str, str] = field(default_factory=dict)  # queries that it gave up, and why
     reached: Mapping[str, Reached] = field(default_factory=dict)  # of queries that move, or have
+    seen: Mapping[str, Seen] = field(default_factory=dict)
+    watch: str = ""  # address of its own page
     machine: str = ""
     time_s: float = 0.0  # wall time, for people: nothing is decided by it
+
+    @property
+    def is_pinned(self) -> bool:
+        """An application that has attached: it takes no query, and none can be taken from it."""
+        return self.host is not None and self.host.state == "pinned"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -166,3 +187,4 @@ class Request:
     value: str = ""  # the node to move or add to, the setting's value
     stops_first: bool = False  # of a move
     query: Mapping[str, Any] | None = None
+    by: str = ""  # whose token asked, where it came through the page

@@ -15,16 +15,18 @@ from contextlib import suppress
 
 from spillway.coding import to_json
 from spillway.errors import SpillwayError
-from spillway.flow.flow import Query
+from spillway.hosts.cluster.bodies import ASSIGNMENTS
 from spillway.hosts.cluster.class_orders import ClassOrders
-from spillway.hosts.cluster.control_log import AwayError, ControlLog, Latest
-from spillway.hosts.cluster.duties import Duties, Duty
+from spillway.hosts.cluster.control_log import AwayError, Latest
+from spillway.hosts.cluster.duties import Duties, Duty, names_of
 from spillway.hosts.cluster.handing import Handing
 from spillway.hosts.cluster.leases import NodeLease
 from spillway.hosts.cluster.messages import NODE, NodeReport, NodeState
 from spillway.hosts.cluster.node_folder import Given, NodeFolder
-from spillway.hosts.cluster.node_view import as_queries, costs, views
+from spillway.hosts.cluster.node_view import as_queries, told, views
+from spillway.hosts.cluster.opening import Place
 from spillway.hosts.cluster.records import Record
+from spillway.hosts.cluster.written import query_of
 from spillway.hosts.spark.driver.application import Application
 from spillway.sinks.fence import Fence
 
@@ -38,17 +40,16 @@ Say = Callable[[str], None]
 
 
 class Node:
-    def __init__(
-        self, name: str, cluster: str, reports: ControlLog, assignments: ControlLog, say: Say
-    ) -> None:
-        self._name, self._cluster, self._say = name, cluster, say
-        self._reports, self._assignments = reports, Latest(assignments)
+    def __init__(self, name: str, place: Place, say: Say) -> None:
+        self._name, self._cluster, self._say = name, place.name, say
+        self._reports, self._beside = place.reports(), place.file.parent
+        self._assignments = Latest(place.assignments(), ASSIGNMENTS)
         self._application: Application | None = None
         self._folder: NodeFolder | None = None
         self._handing: Handing | None = None
         self._lease = NodeLease(float("inf"), lambda: uuid.uuid4().hex[:12])
         self._lock, self._one_beat = threading.Lock(), threading.Lock()  # both threads may beat
-        self.duties = Duties(node=name)
+        self.duties, self.watch = Duties(node=name), ""  # and the address of its own page
         self._busy: dict[str, int] = {}  # query -> epoch
         self._failed: dict[str, tuple[str, float]] = {}  # why, and when it is tried again
         self._classes: ClassOrders | None = None
@@ -140,9 +141,9 @@ class Node:
 
     def _report(self) -> NodeReport:
         application, life, duties = self._application, self._lease.life, self.duties
-        cores = duties.flow.cores if duties.flow is not None else 1
-        host, queries = views(self._name, cores, self._state, application, time.time())
-        host, queries = as_queries(host, queries, duties.queries)
+        names, cores = names_of(duties.queries), 1 if duties.flow is None else duties.flow.cores
+        now_s, name = time.time(), self._name
+        host, queries = as_queries(*views(name, cores, self._state, application, now_s), names)
         return NodeReport(
             life=life.name,
             before=life.before,
@@ -152,15 +153,13 @@ class Node:
             running=dict(self._busy),
             host=host,
             queries=queries,
-            costs=() if application is None else costs(application, duties.queries, time.time()),
-            states={} if application is None else {n: application.states.of(n) for n in self._busy},
+            **told(application, names, self._busy, now_s),
             failed={run: why for run, (why, _) in self._failed.items()},
             reached={} if self._handing is None else self._handing.said(),
+            watch=self.watch,
             machine=socket.gethostname(),
-            time_s=time.time(),
+            time_s=now_s,
         )
-
-    # -- carrying out
 
     def serve(self, application: Application, folder: NodeFolder, stop: threading.Event) -> None:
         """Until it is told to end, by the leader or by `stop`; raises what ended it otherwise."""
@@ -233,7 +232,7 @@ class Node:
         self._folder.given[name] = given
         self._application.event("given", query=name, epoch=duty.epoch, reason=duty.reason)
         try:
-            self._application.add(name, Query.model_validate(dict(duty.query)))
+            self._application.add(name, query_of(name, duty.query, self._beside))
         except SpillwayError as error:
             self._give_up(name, str(error))
 

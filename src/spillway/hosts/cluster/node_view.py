@@ -7,8 +7,9 @@ node's capacity is therefore the number of batches that it runs side by side; wh
 cores, each takes longer, and what they want grows by that.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from spillway.classes.balance import FIXED_AT_MOST, QueryLoad, longest_interval_s
 from spillway.cluster.fit.measured import QueryCost
@@ -20,8 +21,8 @@ from spillway.cluster.views import (
     QueryView,
     Resources,
 )
-from spillway.hosts.cluster.duties import Duty, names_of
-from spillway.hosts.cluster.messages import NodeState
+from spillway.gate.delays import delay_s
+from spillway.hosts.cluster.messages import NodeState, Seen
 from spillway.hosts.spark.driver.application import Application
 from spillway.hosts.spark.driver.progress import DeliveredBatch
 from spillway.model import Target
@@ -57,10 +58,9 @@ def views(
 
 
 def as_queries(
-    host: HostView, views: tuple[QueryView, ...], duties: Mapping[str, Duty]
+    host: HostView, views: tuple[QueryView, ...], names: Mapping[str, str]
 ) -> tuple[HostView, tuple[QueryView, ...]]:
-    """By the names of queries; a successor is nobody's query yet, only a load."""
-    names = names_of(duties)
+    """By the names of queries; what has none is nobody's query yet, only a load."""
     found = tuple(
         replace(view, name=names[view.name], operators=(names[view.name],))
         for view in views
@@ -76,13 +76,26 @@ def as_queries(
 
 
 def costs(
-    application: Application, duties: Mapping[str, Duty], now_s: float
+    application: Application, names: Mapping[str, str], now_s: float
 ) -> tuple[QueryCost, ...]:
     """What other nodes' tables are made from, by the names of queries; nothing of a query whose
     costs are not known yet."""
-    names = names_of(duties)
     known = _Look(application, now_s).costs()
     return tuple(replace(cost, query=names[cost.query]) for cost in known if cost.query in names)
+
+
+def told(
+    application: Application | None, names: Mapping[str, str], busy: Collection[str], now_s: float
+) -> dict[str, Any]:
+    """The rest of a report: nothing while there is no application."""
+    if application is None:
+        return {}
+    look = _Look(application, now_s)
+    return {
+        "costs": costs(application, names, now_s),
+        "states": {run: application.states.of(run) for run in busy},
+        "seen": {names[run]: look.seen(run) for run in look.queries if run in names},
+    }
 
 
 def load_cores(load: QueryLoad, target: Target) -> float:
@@ -133,6 +146,27 @@ class _Look:
             offered_rate_per_s=0.0 if load is None else load.rate_per_s,
             keep_fraction=kept / offered if offered else 1.0,
             delay_s=_mean_delay_s(self._recent[query]),
+        )
+
+    def seen(self, query: str) -> Seen:
+        application, recent = self._application, self._recent[query]
+        report = application.dispatcher.last_report(query)
+        target = application.target(self.queries[query].class_name)
+        delays = tuple(batch.delays for batch in recent if batch.kept_tuples > 0)
+        found = Seen(
+            delay_s=delay_s(delays, target),
+            batch_s=sum(batch.duration_s for batch in recent) / len(recent) if recent else None,
+            reason=application.states.reasons.get(query, ""),
+        )
+        if report is None:
+            return found
+        return replace(
+            found,
+            admitted_tuples=report.admitted_tuples,
+            shed_tuples=report.shed_tuples,
+            waiting_tuples=report.backlog.pending_tuples,
+            waiting_s=report.backlog.oldest_age_s,
+            fixed_s=0.0 if report.prices is None else report.prices.fixed_s,
         )
 
     def costs(self) -> Iterator[QueryCost]:

@@ -33,7 +33,7 @@ class Placing:
         self._is_complete = len(self._open) >= fewest and all(
             (order.life is not None and name in now.reports and now.is_alive(name))
             for name, order in orders.items()
-            if order.state == "runs"
+            if order.state == "runs" and not now.is_pinned(name)
         )
 
     def __call__(self, name: str, given: Assignment) -> str | None:

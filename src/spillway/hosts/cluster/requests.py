@@ -36,7 +36,8 @@ def answered(
         if asked not in known:
             answer = _answer(request, draft, now)
             draft.put(ANSWER + asked, Answer, answer)
-            yield f"{request.kind} {request.name} {request.value}".strip(), answer
+            by = f"by {request.by}" if request.by else ""
+            yield " ".join(filter(None, [request.kind, request.name, request.value, by])), answer
     for asked in known:
         if asked not in requests:
             draft.remove(ANSWER + asked)
@@ -135,6 +136,11 @@ def _require_still(request: Request, given: Assignment) -> None:
 def _drain(request: Request, draft: Draft, now: Standing) -> str:
     if request.name not in draft.orders:
         raise unknown_name("node", request.name, draft.orders)
+    if now.is_pinned(request.name):
+        raise SpillwayError(
+            f"'{request.name}' is an application that has attached: its queries are its own; let it"
+            " detach, or stop it"
+        )
     draft.order(request.name, state="stops", reason="drained by a user")
     return f"node '{request.name}' gives its queries away and stops"
 

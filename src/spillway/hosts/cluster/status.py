@@ -4,21 +4,11 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from spillway.coding import from_json
 from spillway.errors import unknown_name
-from spillway.hosts.cluster.control_log import Latest
-from spillway.hosts.cluster.draft import Draft
-from spillway.hosts.cluster.messages import (
-    LEADER,
-    NODE,
-    Assignment,
-    Leadership,
-    NodeReport,
-    Reached,
-    run_name,
-)
+from spillway.hosts.cluster.messages import Assignment, NodeReport, Reached, run_name
 from spillway.hosts.cluster.node_folder import audits_of, by_stream, overlap_of
 from spillway.hosts.cluster.opening import Place
+from spillway.hosts.cluster.reading import Reading
 from spillway.report import Table
 
 
@@ -26,24 +16,17 @@ class Status:
     """Reads on each time; nothing is written."""
 
     def __init__(self, place: Place) -> None:
-        self._place = place
-        self._reports, self._assignments = Latest(place.reports()), Latest(place.assignments())
+        self._place, self._reading = place, Reading(place)
 
     def now(self) -> dict[str, Any]:
-        self._reports.read_on()
-        self._assignments.read_on()
-        draft = Draft(self._assignments, self._place.name, "status")
-        reports = {
-            name: from_json(NodeReport, placed.record.body or {})
-            for name, placed in self._reports.of(NODE).items()
-        }
-        orders = draft.orders
+        reading = self._reading
+        reading.read_on(time.time())
         return {
             "cluster": self._place.name,
             "leader": self._leader(),
             "nodes": {
-                name: _node(reports.get(name), orders[name].state, orders[name].life)
-                for name in sorted(orders)
+                name: _node(reading.reports.get(name), order.state)
+                for name, order in sorted(reading.orders.items())
             },
             "queries": {
                 name: {
@@ -57,38 +40,33 @@ class Status:
                     "moved_from": given.moved_from,
                     "came_by": given.came_by,
                     "reason": given.reason,
-                    **_measured(name, given.generation, reports.get(given.node or "")),
+                    **_measured(name, given.generation, reading.said.get(given.node or "")),
                 }
-                for name, given in sorted(draft.queries.items())
-                if given.state != "ended"
+                for name, given in sorted(reading.queries.items())
             },
         }
 
     def assignment(self, query: str) -> Assignment:
-        self._assignments.read_on()
-        found = Draft(self._assignments, self._place.name, "status").queries
-        known = {name: given for name, given in found.items() if given.state != "ended"}
-        if query not in known:
-            raise unknown_name("query", query, known)
-        return known[query]
+        self._reading.read_on(time.time())
+        if query not in self._reading.queries:
+            raise unknown_name("query", query, self._reading.queries)
+        return self._reading.queries[query]
 
     def _leader(self) -> dict[str, Any] | None:
-        placed = self._assignments.by_key.get(LEADER)
-        if placed is None:
-            return None
-        word = from_json(Leadership, placed.record.body or {})
+        word = self._reading.leadership
         if not word.leader:
             return None
-        return {"id": word.leader, "host": word.host, "epoch": placed.record.epoch}
+        return {"id": word.leader, "host": word.host, "epoch": self._reading.epoch}
 
 
-def _node(report: NodeReport | None, wanted: str, life: str | None) -> dict[str, Any]:
-    if report is None or report.life != life or report.host is None:
+def _node(report: NodeReport | None, wanted: str) -> dict[str, Any]:
+    if report is None or report.host is None:
         return {"state": "starting" if wanted == "runs" else wanted, "load": 0.0, "queries": []}
     return {
-        "state": "stopping" if wanted == "stops" else report.state,
+        "state": _state(report, wanted),
         "machine": report.machine,
         "reported_s_ago": round(max(0.0, time.time() - report.time_s), 1),
+        "watch": report.watch or None,
         "load": round(report.host.utilisation, 3),
         "queries": sorted(report.running),
         "failed": dict(report.failed),
@@ -103,6 +81,12 @@ def _node(report: NodeReport | None, wanted: str, life: str | None) -> dict[str,
             for c in report.host.classes
         },
     }
+
+
+def _state(report: NodeReport, wanted: str) -> str:
+    if report.is_pinned:
+        return "attached"
+    return "stopping" if wanted == "stops" else report.state
 
 
 def _next(given: Assignment) -> dict[str, Any] | None:

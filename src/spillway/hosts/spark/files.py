@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from spillway.errors import SpillwayError
+from spillway.errors import SpillwayError, shown
 from spillway.gate.ledger import Audit, BatchAudit, Life, LifeAudit, lives
 from spillway.gate.offsets import Offset, decode, is_sentinel
 from spillway.hosts.spark.locks import Lock, driver_of_planner, this_process
@@ -61,6 +61,10 @@ class Folder:
             lock.take()
             lock.release()
 
+    def combination(self, query: str) -> Path:
+        """Beside a checkpoint that was begun over partial rows: who goes on with it must know."""
+        return self.root / "checkpoints" / f"{query}.combined"
+
     @property
     def journal(self) -> Path:
         return self.root / "journal.jsonl"
@@ -102,10 +106,12 @@ class LoggedBatch:
 
 def logged_batches(checkpoint: Place) -> list[LoggedBatch]:
     """What Spark has not purged yet, in the order of the batches."""
-    folder = checkpoint / "offsets"
-    if not folder.is_dir():
+    folder, is_there = checkpoint / "offsets", False
+    with suppress(OSError, ValueError):  # a name that no folder can have
+        is_there = folder.is_dir()
+    if not is_there:
         raise SpillwayError(
-            f"'{checkpoint}' is no checkpoint: it has no folder 'offsets';"
+            f"'{shown(str(checkpoint))}' is no checkpoint: it has no folder 'offsets';"
             " give the checkpointLocation of the query"
         )
     names = sorted(int(f.name) for f in folder.iterdir() if f.name.isascii() and f.name.isdecimal())

@@ -4,6 +4,7 @@ import { show } from "./chart.js";
 import { classRow, key, sharesChart } from "./curves.js";
 import { each, put, say } from "./dom.js";
 import { network } from "./network.js";
+import { led, nodes } from "./nodes.js";
 import { Source, later } from "./source.js";
 import { askToken, openSettings } from "./steer.js";
 import { events, queries, reasons, shares } from "./tables.js";
@@ -32,10 +33,16 @@ function draw() {
   say(at("why"), why);
   say(at("flow"), state.flow);
   const age = state.started_s === null ? state.state : `${state.state} for ${span(Math.max(0, state.time_s - state.started_s))}`;
-  say(at("facts"), `${age} · ${state.cores} cores · ${state.queries.length} queries · policy ${state.policy}`);
+  const size = state.cluster ? `${state.cluster.nodes.length} nodes` : `${state.cores} cores`;
+  say(at("facts"), `${age} · ${size} · ${state.queries.length} queries · policy ${state.policy}`);
   document.title = `${health === "good" ? "" : "● "}${state.flow}: ${headline}`;
   const cards = each(at("classes"), state.classes.map((view) => view.name), card);
   state.classes.forEach((view, i) => fill(cards[i], view, state.overrides));
+  at("cluster").hidden = !state.cluster;
+  if (state.cluster) {
+    say(at("led"), led(state));
+    nodes(at("picture"), at("nodes"), state, hue);
+  }
   shares(at("shares"), state, hue);
   queries(at("queries"), state);
   reasons(at("reasons"), state);

@@ -49,7 +49,7 @@ export function verdict(state) {
   const worst = state.classes.reduce((most, view) => (rank.indexOf(view.health) > rank.indexOf(most) ? view.health : most), "good");
   const named = (health) => state.classes.filter((view) => view.health === health).map((view) => view.name).join(", ");
   const cause = state.queries.find((query) => query.name === state.cause);
-  const because = cause ? `The largest load is ${cause.name}: what it is offered takes ${cause.load.toFixed(1)} s of batch time a second, on ${state.cores} cores` : "";
+  const because = cause ? `The largest load is ${cause.name}: what it is offered takes ${cause.load.toFixed(1)} s of batch time a second, on ${state.cluster ? cause.node ?? "no node" : `${state.cores} cores`}` : "";
   if (state.state === "stopped") return ["quiet", "The flow has stopped", ""];
   const headline = {
     missed: `${named("missed")} cannot hold its target`, late: `${named("late")} is late`, "catching up": `${named("catching up")} is catching up`,

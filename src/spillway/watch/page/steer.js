@@ -3,6 +3,7 @@ import { el, say } from "./dom.js";
 import { percent } from "./words.js";
 
 const LAWS = ["predictive", "none", "fixed", "aurora", "baseline", "ctrl", "dissp", "seamless", "aloma", "pid", "pie"];
+const OF_A_CLUSTER = ["delay", "priority", "lend"];
 const POLICIES = ["dilos", "absolute", "hybrid", "guaranteed", "none"];
 const FIELDS = [
   ["delay", "delay target", "p99 2s", "text"], ["priority", "priority", "1 to 1000", "number"], ["lend", "lends at most", "0 to 1", "number"],
@@ -51,12 +52,13 @@ export function openSettings(dialog, source, state, name) {
     if (over) file.append(el("button", { type: "button", onclick: () => apply({ [key]: null }), "aria-label": `clear ${key}` }, "clear"));
     return el("label", { class: "field" }, el("span", {}, title), input, file);
   };
+  const fields = FIELDS.filter(([key]) => !state.cluster || OF_A_CLUSTER.includes(key));
   const sets = state.classes.map((view) => el("fieldset", {}, el("legend", {}, view.name), el("div", { class: "fields" },
-    ...FIELDS.map(([key, title, hint, kind]) => field(`${view.name}.${key}`, title, key === "delay" ? written(view) : String(view[key]), hint, kind)))));
+    ...fields.map(([key, title, hint, kind]) => field(`${view.name}.${key}`, title, key === "delay" ? written(view) : String(view[key]), hint, kind)))));
   const flow = el("fieldset", {}, el("legend", {}, "all classes"), el("div", { class: "fields" }, field("control.policy", "how capacity moves", state.policy, POLICIES, "choice")));
   const form = el("form", { method: "dialog" }, el("h2", { id: "h-settings" }, "Settings"),
-    el("p", { class: "note" }, `You are ${name}. What you set is kept in the flow's folder, wins over the flow file also after a restart, and is in the journal with your name.`),
-    ...sets, flow, el("div", { class: "foot" }, told, el("button", { type: "button", onclick: () => dialog.close() }, "Close"), trial, send));
+    el("p", { class: "note" }, `You are ${name}. What you set is kept in ${state.cluster ? "the control log, holds on all nodes" : "the flow's folder"}, wins over the flow file also after a restart, and is in the journal with your name.`),
+    ...sets, state.cluster ? null : flow, el("div", { class: "foot" }, told, el("button", { type: "button", onclick: () => dialog.close() }, "Close"), state.cluster ? null : trial, send));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     apply(Object.fromEntries(changed().map(([key, input]) => [key, input.value])));

@@ -19,7 +19,7 @@ _TESTS = Path(__file__).parents[4] / "tests" / "kafka"
 @dataclass(frozen=True, kw_only=True)
 class Served:
     servers: str
-    jars: str  # of Spark's own source, with commas between them
+    jars: str  # of Spark's own source and of its functions for Avro, with commas between them
     core: int | None  # that the system under test has for itself
 
 
@@ -43,7 +43,7 @@ def served() -> Iterator[Served]:
     with TemporaryDirectory(prefix="spillway-broker-") as folder:
         broker = tests.Broker(Path(folder))
         try:
-            jars = ",".join(tests.spark_source_jars())
+            jars = ",".join([*tests.spark_source_jars(), *tests.spark_avro_jars()])
             broker.start()
             if core is not None:
                 set_cores(set(cores) - {core})

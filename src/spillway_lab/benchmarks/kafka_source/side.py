@@ -5,41 +5,34 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import col, count, from_json, max, window
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.avro.functions import from_avro
+from pyspark.sql.functions import col, count, expr, from_json, max, window
 
 from spillway.gate.offsets import decode
 from spillway.hosts.spark.driver.progress import BatchProgress, ProgressMonitor
 from spillway.hosts.spark.session.session import open_session
 from spillway_lab.benchmarks.jobs.side import into_file
-from spillway_lab.benchmarks.kafka_source.records import READ
+from spillway_lab.benchmarks.kafka_source.as_flow import as_flow
+from spillway_lab.benchmarks.kafka_source.asked import (
+    DELAY,
+    SPARK,
+    Asked,
+    OnBatch,
+    Place,
+    manager_of,
+    options_of,
+)
+from spillway_lab.benchmarks.kafka_source.records import AVRO_SCHEMA, READ
 from spillway_lab.benchmarks.memory import cpu_s
 
 _LIMIT_S = 900.0
-SPARK, PYTHON, NATIVE = "spark", "python", "native"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    servers: str
-    topic: str
-    records: int
-    jars: str
-    core: int | None  # None: no core can be set apart
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What runs: batches of so many kept records, a share of what is scanned."""
-
-    source: str
-    shape: str
-    batch: int
-    share: float = 1.0
+AVRO, COMBINED = "windowed-avro", "windowed-combined"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +54,8 @@ def windowed(rows: DataFrame) -> DataFrame:
 SHAPES: Mapping[str, Callable[[DataFrame], DataFrame]] = {
     "stateless": stateless,
     "windowed": windowed,
+    AVRO: windowed,  # of Avro records
+    COMBINED: windowed,  # in a flow, where the gate has a say in it
 }
 
 
@@ -95,22 +90,12 @@ def _drained(spark: SparkSession, asked: Asked, place: Place, checkpoint: Path) 
         if scanned >= place.records:
             done.set()
 
-    monitor = ProgressMonitor(spark, on_batch)
-    rows = _rows(spark, asked, place)
-    query = (
-        SHAPES[asked.shape](rows)
-        .writeStream.format("noop")
-        .outputMode("append" if asked.shape == "stateless" else "update")
-        .option("checkpointLocation", str(checkpoint))
-        .start()
-    )
+    is_flow = asked.shape == COMBINED and asked.source != SPARK
+    running = as_flow if is_flow else _as_job
     deadline_s = time.monotonic() + _LIMIT_S
-    while not done.wait(1.0) and query.exception() is None and time.monotonic() < deadline_s:
-        pass
-    query.stop()
-    monitor.close()
-    if (error := query.exception()) is not None:
-        raise error
+    with running(spark, asked, place, checkpoint, on_batch):
+        while not done.wait(1.0) and spark.streams.active and time.monotonic() < deadline_s:
+            pass
     if not done.is_set() or len(marks) < 2:
         raise RuntimeError(f"{asked} read {scanned} of {place.records} records")
     (from_, from_s, before), (to, to_s, after) = marks[0], marks[-1]
@@ -119,6 +104,27 @@ def _drained(spark: SparkSession, asked: Asked, place: Place, checkpoint: Path) 
         seconds=to_s - from_s,
         cpu_s={name: after[name] - before.get(name, 0.0) for name in after},
     )
+
+
+@contextmanager
+def _as_job(
+    spark: SparkSession, asked: Asked, place: Place, checkpoint: Path, on_batch: OnBatch
+) -> Iterator[None]:
+    monitor = ProgressMonitor(spark, on_batch)
+    query = (
+        SHAPES[asked.shape](_rows(spark, asked, place))
+        .writeStream.format("noop")
+        .outputMode("append" if asked.shape == "stateless" else "update")
+        .option("checkpointLocation", str(checkpoint))
+        .start()
+    )
+    try:
+        yield
+    finally:
+        query.stop()
+        monitor.close()
+    if (error := query.exception()) is not None:
+        raise error
 
 
 def _rows(spark: SparkSession, asked: Asked, place: Place) -> DataFrame:
@@ -131,24 +137,24 @@ def _rows(spark: SparkSession, asked: Asked, place: Place) -> DataFrame:
                 "maxOffsetsPerTrigger": str(asked.batch),
             }
         )
-        values = raw.load().select(from_json(col("value").cast("string"), READ).alias("v"))
-        return values.select("v.*")
+        return raw.load().select(_decoded(place).alias("v")).select("v.price", "v.at")
+    manager, parameters = manager_of(asked)
     options = {
+        **options_of(asked, place),
         "source": "kafka",
-        "topic": place.topic,
-        "kafka.bootstrap.servers": place.servers,
         "schema": READ,
-        "reader": asked.source,
-        "startingOffsets": "earliest",
-        "delay": "10m",  # bounds no batch
-        "first_batch": str(asked.batch),
-        "max_batch": str(asked.batch),
-        "parallelism": "1",
-        "manager": "none",
+        "delay": DELAY,
+        "manager": manager,
+        **{f"manager.{name}": str(value) for name, value in parameters.items()},
     }
-    if asked.share < 1.0:
-        options |= {"manager": "fixed", "manager.keep_fraction": str(asked.share)}
     return spark.readStream.format("spillway").options(**options).load()
+
+
+def _decoded(place: Place) -> Column:
+    """By Spark's own functions; those for Avro know nothing of the five bytes in front."""
+    if place.avro is None:
+        return from_json(col("value").cast("string"), READ)
+    return from_avro(expr("substring(value, 6)"), AVRO_SCHEMA)
 
 
 def _reached(progress: BatchProgress, topic: str) -> int:

@@ -103,6 +103,7 @@ def _flow(mode: Mode, rates: Rates) -> Flow:
                     "class": "all" if mode == "common" else name,
                     "mode": "update",
                     "sink": {"type": "noop"},
+                    "combine": False,
                     "sql": sql,
                 }
                 for (name, query), sql in texts.items()

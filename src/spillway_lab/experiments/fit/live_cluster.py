@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from spillway.check.flow_file import load_flow
+from spillway.check.flow_file import load_as_written
 from spillway.cluster.fit.measured import Network, QueryCost
 from spillway.coding import from_json
 from spillway.errors import SpillwayError
@@ -43,7 +43,7 @@ class LiveCluster:
         self._network, self._root = network, root
         self._file = root / f"{network.name}.yaml"
         self._file.write_text(yaml.safe_dump(flow_of(network, root, profile)))
-        self._place = place_of(self._file, load_flow(self._file))
+        self._place = place_of(self._file, load_as_written(self._file))
         self._reports = Latest(self._place.reports())
         self._status = Status(self._place)
         with (root / "coordinator.log").open("wb") as log:

@@ -144,6 +144,7 @@ def priority(setup: Setup, duration_s: float = DURATION_S) -> Report:
 
 def _checks(runs: Mapping[str, Halves]) -> list[Check]:
     aloma, seamless = runs["aloma"].mean_violation_s, runs["seamless"].mean_violation_s
+    slowest_s = _settled_s(runs["aloma"].delay_s["low"])
     return [
         Check(
             name="under SEaMLeSS the low-priority queries violate the target, under ALoMa less",
@@ -154,8 +155,8 @@ def _checks(runs: Mapping[str, Halves]) -> list[Check]:
         Check(
             name="ALoMa holds the worst-case response time at the target",
             paper="0.16 s average violation",
-            here=f"{aloma['low']:.2f} s",
-            holds=aloma["low"] <= 0.2 * TARGET_S,
+            here=f"{aloma['low']:.2f} s; the low-priority queries take {slowest_s:.2f} s",
+            holds=aloma["low"] <= 0.2 * TARGET_S and slowest_s >= 0.5 * TARGET_S,
         ),
         Check(
             name="the high-priority queries never violate it",
@@ -164,6 +165,12 @@ def _checks(runs: Mapping[str, Halves]) -> list[Check]:
             holds=max(aloma["high"], seamless["high"]) < 0.01,
         ),
     ]
+
+
+def _settled_s(delay_s: Floats) -> float:
+    """In the second half. Far below the target more is dropped than has to be."""
+    late = delay_s[delay_s.size // 2 :]
+    return float(late[np.isfinite(late)].mean()) if np.isfinite(late).any() else 0.0
 
 
 def _picture(runs: Mapping[str, Halves]) -> Figure:

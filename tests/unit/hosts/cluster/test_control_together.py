@@ -244,6 +244,29 @@ def test_a_drained_node_gives_its_queries_away() -> None:
     assert "n1" not in world.where().values()
 
 
+def test_an_application_that_has_attached_is_given_nothing_and_no_node_is_missed_for_it() -> None:
+    world = World()
+    world.nodes.append(world.node("app"))
+    world.nodes[-1].pinned = True
+    world.run(15)
+    assert len(world.where()) == 6
+    assert "app" not in world.where().values()
+    assert "unknown running node 'app'" in world.ask(kind="move", name="q0", value="app")
+    assert "its queries are its own" in world.ask(kind="drain", name="app")
+    world.nodes.pop(0)
+    world.run(30)
+    assert len(world.where()) == 6
+    assert "app" not in world.where().values()
+    draft = Draft(world.leaders[0].assignments, CLUSTER, "test")
+    assert draft.orders["app"].state == "runs"
+    world.nodes[-1].state = "ended"
+    world.run(10)
+    assert "app" not in Draft(world.leaders[0].assignments, CLUSTER, "test").orders
+    world.ask(kind="end")
+    world.run(10)
+    assert world.where() == {}
+
+
 def test_a_cluster_that_is_stopped_ends_and_goes_on_later() -> None:
     world = World()
     world.run(15)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from spillway.classes.balance import FIXED_AT_MOST, QueryLoad, longest_interval_s
-from spillway.hosts.cluster.duties import Duty
+from spillway.hosts.cluster.duties import Duty, names_of
 from spillway.hosts.cluster.node_view import costs
 from spillway.hosts.spark.driver.progress import DeliveredBatch
 from spillway.model import Target
@@ -49,7 +49,7 @@ def application(load: QueryLoad, batches: list[DeliveredBatch], streams: int = 1
     )
 
 
-MINE = {"q": Duty(name="q", epoch=1, generation=1, query={}, reason="")}
+MINE = {"q": "q"}
 LOAD = QueryLoad(rate_per_s=700.0, fixed_s=0.5, cost_s=0.004)
 OFTEN = [batch(NOW_S - second, 100, 30) for second in range(1, 60)]
 
@@ -92,7 +92,7 @@ def test_a_query_of_several_streams_is_outside_the_model() -> None:
 
 def test_it_goes_by_the_querys_name_and_a_successor_is_left_out() -> None:
     later = {"q": Duty(name="counts", epoch=1, generation=2, query={}, reason="")}
-    [found] = costs(application(LOAD, OFTEN), later, NOW_S)
+    [found] = costs(application(LOAD, OFTEN), names_of(later), NOW_S)
     assert found.query == "counts"
     follows = {"q": replace(later["q"], follows=1)}
-    assert costs(application(LOAD, OFTEN), follows, NOW_S) == ()
+    assert costs(application(LOAD, OFTEN), names_of(follows), NOW_S) == ()

@@ -6,7 +6,14 @@ from pathlib import Path
 from spillway.gate.offsets import Offset, Totals, encode
 from spillway.gate.rules import Rule, Stretch
 from spillway.gate.sampling import PPM
-from spillway.hosts.cluster.node_folder import audits_of, by_stream, checkpoint_of, overlap_of
+from spillway.hosts.cluster.node_folder import (
+    Given,
+    NodeFolder,
+    audits_of,
+    by_stream,
+    checkpoint_of,
+    overlap_of,
+)
 
 
 def offset(run: str, seq: int, start: int, stop: int, read: int) -> Offset:
@@ -49,3 +56,15 @@ def test_each_checkpoint_has_an_audit_of_its_own_and_says_what_was_read_twice(
         assert audit.exact, audit.problems
         assert audit.totals.admitted == admitted
     assert overlap_of(tmp_path, "counts", "counts@2", "readings") == 250 - 180
+
+
+def test_whoever_goes_on_with_a_checkpoint_sees_how_it_was_begun(tmp_path: Path) -> None:
+    """Another node too; another generation begins anew."""
+    one, other = (NodeFolder(root=tmp_path / name, shared=tmp_path) for name in "ab")
+    for folder in (one, other):
+        folder.given["q"] = Given(name="q", generation=1, epoch=3)
+    one.combination("q").parent.mkdir(parents=True)
+    one.combination("q").touch()
+    assert other.combination("q").exists()
+    other.given["q"] = Given(name="q", generation=2, epoch=4)
+    assert not other.combination("q").exists()

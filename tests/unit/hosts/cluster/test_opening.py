@@ -43,6 +43,9 @@ def test_folder_and_control_log_are_seen_from_the_file(tmp_path: Path) -> None:
         ({"control": {"type": "kafka"}}, "control.brokers is missing"),
         ({"control": {"type": "folder", "brokers": "x"}}, "control.brokers: a folder takes"),
         ({"launcher": "command", "command": "ssh {host}"}, "it may have {node} and {file}"),
+        ({"launcher": "command", "command": "ssh {node.x}"}, "it may have {node} and {file}"),
+        ({"launcher": "command", "command": ""}, "it names no program"),
+        ({"launcher": "command", "command": "ssh 'box"}, "No closing quotation"),
     ],
 )
 def test_what_names_no_place_is_refused(cluster: dict[str, Any], said: str, tmp_path: Path) -> None:

@@ -3,12 +3,12 @@
 from dataclasses import dataclass, field
 from itertools import count
 
-from spillway.cluster.views import HostView, OperatorView, QueryView, Resources
+from spillway.cluster.views import HostState, HostView, OperatorView, QueryView, Resources
 from spillway.coding import to_json
-from spillway.hosts.cluster.control_log import Latest, OvertakenError
+from spillway.hosts.cluster.control_log import ControlLog, Latest, OvertakenError
 from spillway.hosts.cluster.duties import Duties
 from spillway.hosts.cluster.leases import NodeLease
-from spillway.hosts.cluster.messages import NODE, NodeReport, NodeState, Reached
+from spillway.hosts.cluster.messages import NODE, NodeReport, NodeState, Reached, Seen
 from spillway.hosts.cluster.records import Entries, Placed, Record
 
 CLUSTER = "toys"
@@ -38,7 +38,7 @@ class ToyNode:
 
     _names = count()
 
-    def __init__(self, name: str, reports: MemoryLog, assignments: MemoryLog, lease_s: float):
+    def __init__(self, name: str, reports: ControlLog, assignments: ControlLog, lease_s: float):
         self.name, self._reports, self._assignments = name, reports, Latest(assignments)
         self.lease = NodeLease(lease_s, lambda: f"{name}#{next(self._names)}")
         self.duties = Duties(node=name)
@@ -47,6 +47,11 @@ class ToyNode:
         self.state: NodeState = "running"
         self.superseded = False
         self.reached: dict[str, Reached] = {}  # of queries that move
+        self.seen: dict[str, Seen] = {}
+        self.watch = ""
+        self.class_of: dict[str, str] = {}
+        self.rates: dict[str, float] = {}  # tuples a second that queries are offered
+        self.pinned = False
 
     def runs(self, query: str, now_s: float) -> bool:
         """Its gate may plan a batch, of whatever checkpoint."""
@@ -72,6 +77,9 @@ class ToyNode:
             reached=dict(self.reached),
             host=self._host(),
             queries=self._queries(),
+            states=dict.fromkeys(self.busy, "running"),
+            seen=dict(self.seen),
+            watch=self.watch,
         )
         body = to_json(NodeReport, report)
         record = Record(cluster=CLUSTER, key=NODE + self.name, epoch=1, writer=life.name, body=body)
@@ -102,16 +110,17 @@ class ToyNode:
             for query in self.busy
         )
         capacity = Resources(cpu_cores=1.0, memory_mb=1e6, network_mb_per_s=1e6)
-        return HostView(name=self.name, capacity=capacity, operators=operators)
+        state: HostState = "pinned" if self.pinned else "running"
+        return HostView(name=self.name, capacity=capacity, operators=operators, state=state)
 
     def _queries(self) -> tuple[QueryView, ...]:
         return tuple(
             QueryView(
                 name=query,
-                class_name="default",
+                class_name=self.class_of.get(query, "default"),
                 priority=1,
                 operators=(query,),
-                offered_rate_per_s=1.0,
+                offered_rate_per_s=self.rates.get(query, 1.0),
             )
             for query in self.busy
         )

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from spillway.classes.control import ClassControl
 from spillway.classes.turns import batches_in_flight
 from spillway.clock import Clock, WallClock
+from spillway.errors import SpillwayError
 from spillway.estimates.flow import check_answers
 from spillway.flow.derived import expanded
 from spillway.flow.flow import Flow, Query, ServiceClass
@@ -26,6 +27,7 @@ from spillway.hosts.spark.driver.control_loop import ControlLoop
 from spillway.hosts.spark.driver.dispatch import Dispatcher
 from spillway.hosts.spark.driver.executors import live_cores
 from spillway.hosts.spark.driver.gates import Gates
+from spillway.hosts.spark.driver.passed import PassedRows
 from spillway.hosts.spark.driver.progress import (
     BatchProgress,
     DeliveredBatch,
@@ -77,6 +79,7 @@ class Application:
         self._monitor: ProgressMonitor | None = None
         self._lock, self._changing = threading.Lock(), threading.Lock()
         self.fence_of: Callable[[str], Fence | None] = lambda query: None
+        self.ruled_by: str | None = None  # who alone changes its classes; None: anybody
         self.moves = False  # its queries may move or change while they run
         self.change_query: ChangeQuery = refuse_query
         self._make_control()
@@ -91,6 +94,7 @@ class Application:
         )
         self.conditions = self._conditions.now
         self._loop = ControlLoop(self, self._conditions, cores=self._cores)
+        self._passed = PassedRows(flow, folder)
         self.scaling: Scaling | None = None  # where the flow says `scale`
 
     def _make_control(self) -> None:
@@ -153,6 +157,11 @@ class Application:
 
     def change_all(self, changes: Changes, by: str) -> None:
         """Raises SpillwayError, with nothing changed, where one of them cannot be."""
+        if self.ruled_by not in (None, by):
+            raise SpillwayError(
+                f"{', '.join(changes)} cannot be changed here: {self.ruled_by} says what holds on"
+                " all nodes; use `spillway cluster set` or its page"
+            )
         with self._changing:
             changed = self.settings.change(changes, by, self.clock.now_s())
             for name in {one.key.partition(".")[0] for one in changed} & set(self.classes):
@@ -235,8 +244,9 @@ class Application:
         self._conditions.use(flow)
 
     def supervise(self) -> None:
-        """Restart queries that ended by themselves."""
+        """Restart queries that ended by themselves, delete what all of them have passed."""
         self.queries.supervise()
+        self._passed.look(self._streams, self.clock.now_s())
 
     @property
     def looked_s(self) -> float | None:

@@ -47,9 +47,9 @@ class Attachment(Application):
         super().__init__(flow, spark, folder)
         java = spark.sparkContext._jvm.java.lang.ProcessHandle  # type: ignore[union-attr]
         self._place = announce(int(java.current().pid()), self._channel.path)
-        self._watched = ExitStack()
+        self.before_detaching = ExitStack()  # is closed then
         self.start()
-        self.url = None if door is None else self._watched.enter_context(door(self))
+        self.url = None if door is None else self.before_detaching.enter_context(door(self))
 
     def answer(self, report: Report) -> Order:
         if report.class_name not in self.classes:
@@ -63,7 +63,7 @@ class Attachment(Application):
     def detach(self) -> None:
         """The gates decide alone again, with what they were told last."""
         self._place.unlink(missing_ok=True)
-        self._watched.close()
+        self.before_detaching.close()
         self.stop()
         self._folder_lock.release()
 

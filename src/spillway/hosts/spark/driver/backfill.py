@@ -18,6 +18,7 @@ from spillway.errors import SpillwayError, unknown_name
 from spillway.estimates.flow import answer_sql, gate_options
 from spillway.flow.derived import ARRIVAL, expanded
 from spillway.flow.flow import Flow
+from spillway.flow.reading import columns_read
 from spillway.flow.repair import Repair, repair_of
 from spillway.flow.stream_log import log_of
 from spillway.flow.time_windows import TimeWindow
@@ -147,11 +148,11 @@ class Backfill:
 
     def _columns(self, name: str, consumed: Consumed) -> tuple[StructType, dict[str, str]]:
         """As the gate gives them, without its heartbeats."""
-        stream = self._flow.streams[name]
+        columns = columns_read(self._flow, self._query, name)
         given = gate_options(self._flow, self._query, name)
         gate = replace(GateOptions.parse(given), heartbeat_column=None)
-        if stream.columns is not None:
-            given["schema"] = ", ".join(f"`{c}` {t}" for c, t in stream.columns.items())
+        if columns is not None:
+            given["schema"] = ", ".join(f"`{c}` {t}" for c, t in columns.items())
         options = catalog.without_consequences({**given, **consumed.pinned})
         given_schema = spark_schema(options, gate)
         schema = StructType.fromDDL(given_schema) if isinstance(given_schema, str) else given_schema

@@ -5,14 +5,20 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StructField, StructType
 
 from spillway.classes.turns import batches_in_flight
+from spillway.errors import SpillwayError
 from spillway.estimates.flow import gate_options
 from spillway.flow.flow import Flow, Query
+from spillway.flow.reading import columns_read
+from spillway.flow.types import spark_type
+from spillway.gate.combination import Combination
 from spillway.hosts.spark.driver.executors import live_cores
 from spillway.hosts.spark.files import Folder
 from spillway.hosts.spark.session.pools import task_slots
-from spillway.hosts.spark.worker.rows import HEARTBEAT
+from spillway.hosts.spark.worker.rows import ARRIVAL, HEARTBEAT, OURS, WEIGHT, own_columns
+from spillway.logs.catalog import MADE_UP
 from spillway.model import parse_duration_s
 
 SHORT_TASKS = 4  # per core and batch, where a high class waits for the tasks of a low one
@@ -33,21 +39,47 @@ class Gates:
         self._streams, self._channel = streams, channel
         self.leased = False  # the queries may be taken over by others
         self.follows: Callable[[str, str], str | None] = lambda query, stream: None
-        self.schemas: dict[str, str] = {}  # of what the queries write into folders, by query
+        self.schemas: dict[
+            str, Mapping[str, str]
+        ] = {}  # of what the queries write into folders, by query
 
     def use(self, flow: Flow) -> None:
         """Queries have come or gone."""
         self._flow = flow
 
-    def read(self, name: str, stream_name: str) -> DataFrame:
-        """A query's view of one of its streams."""
-        stream = self._flow.streams[stream_name]
+    def read(
+        self, name: str, stream_name: str, combination: Combination | None = None
+    ) -> DataFrame:
+        """A query's view of one of its streams: its tuples, or partial rows."""
         options = self.options(name, self._flow.queries[name], stream_name)
-        if stream_name in self.schemas:
-            options["schema"] = self.schemas[stream_name]
-        elif stream.columns is not None:
-            options["schema"] = ", ".join(f"`{c}` {t}" for c, t in stream.columns.items())
+        columns = self._columns(name, stream_name)
+        if columns is not None:
+            options["schema"] = ", ".join(f"`{c}` {t}" for c, t in columns.items())
+        if combination is not None:
+            options["combine"] = combination.text()
         return self.frame(stream_name, options)
+
+    def tuples(self, name: str, stream_name: str) -> StructType:
+        """The columns of a query's view that SQL may name: the stream's, and those of the gate.
+
+        A file is not opened for it: it would be read here, and in the workers once more.
+        """
+        options = self.options(name, self._flow.queries[name], stream_name)
+        columns = self._columns(name, stream_name)
+        if columns is None and self._flow.streams[stream_name].source not in MADE_UP:
+            raise SpillwayError(f"stream '{stream_name}' declares no columns")
+        if columns is None:
+            theirs = list(own_columns(options).fields)
+        else:
+            theirs = [StructField(c, spark_type(t)) for c, t in columns.items()]
+        ours = [ARRIVAL] + [WEIGHT] * (options.get("weight") == "true")
+        return StructType([*theirs, *(StructField(column, OURS[column]) for column in ours)])
+
+    def _columns(self, name: str, stream_name: str) -> Mapping[str, str] | None:
+        """Those that a log is asked for, with their types; None: its own."""
+        if stream_name in self.schemas:
+            return self.schemas[stream_name]
+        return columns_read(self._flow, name, stream_name)
 
     def frame(self, stream_name: str, options: Mapping[str, str]) -> DataFrame:
         """Rows as these options say, with the stream's watermark."""
@@ -109,9 +141,9 @@ def with_watermark(frame: DataFrame, event_time: str, lateness: str) -> DataFram
     return marked.where(~F.col(HEARTBEAT) | (F.uuid() == "")).drop(HEARTBEAT)
 
 
-def schema_text(frame: DataFrame, without: str) -> str:
-    fields = (f for f in frame.schema.fields if f.name != without)
-    return ", ".join(f"`{f.name}` {f.dataType.simpleString()}" for f in fields)
+def columns_of(frame: DataFrame, without: str) -> dict[str, str]:
+    """Their types by name."""
+    return {f.name: f.dataType.simpleString() for f in frame.schema.fields if f.name != without}
 
 
 def _interval(duration: str) -> str:

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spillway.errors import SpillwayError
+from spillway.gate.combination import Combination
 from spillway.hosts.spark.driver.application import Application
 from spillway.hosts.spark.driver.states import STARTING, WARMING_UP
 from spillway.hosts.spark.driver.supervision import cause_of
@@ -101,13 +102,14 @@ class _WarmUp:
         writer = frame.writeStream.outputMode(given.mode).format("noop")
         return writer.option("checkpointLocation", str(self._folder / name)).start()
 
-    def _read(self, name: str, stream: str) -> DataFrame:
+    def _read(self, name: str, stream: str, combination: Combination | None) -> DataFrame:
         """What the query reads, over rows that are made up."""
         application = self._application
         query, declared = application.flow.queries[name], application.flow.streams[stream]
         given = application.gates.options(name, query, stream)
         own = {key: value for key, value in lowered(given).items() if key in _KEPT}
         own.setdefault("parallelism", str(application.gates.tasks_of_a_batch()))
+        own |= {} if combination is None else {"combine": combination.text()}
         joined = len(application.streams_of(name)) > 1
         if declared.source in catalog.STARTED:
             names = {option.name.lower() for option in catalog.options_of(declared.source)}

@@ -141,7 +141,7 @@ def _position(partition: str, at: Any) -> int:
 
 def starting_offsets(logged: Any, topic: str) -> dict[str, dict[str, int]]:
     """The `startingOffsets` that go on where a logged offset of a gate or of Spark's ends."""
-    if isinstance(logged, dict) and "began_us" not in logged and _is_sparks(logged):
+    if isinstance(logged, dict) and "began_us" not in logged and is_sparks(logged):
         return logged
     if not isinstance(logged, dict) or "began_us" not in logged:
         raise SpillwayError(
@@ -162,7 +162,7 @@ def starting_offsets(logged: Any, topic: str) -> dict[str, dict[str, int]]:
     return found
 
 
-def _is_sparks(logged: dict[str, Any]) -> bool:
+def is_sparks(logged: dict[str, Any]) -> bool:
     """{topic: {partition: position}}"""
     return all(
         isinstance(partitions, dict)

@@ -55,9 +55,14 @@ def spark_schema(options: Mapping[str, str], gate: GateOptions) -> StructType | 
     if "schema" in options:
         types = {name: kind.simpleString() for name, kind in OURS.items()}
         return ", ".join([options["schema"], *(f"{name} {types[name]}" for name in ours)])
-    log = catalog.open_log(catalog.pinned(options, WallClock().now_s()), None)
-    columns = from_arrow_schema(log.columns())
+    columns = own_columns(options)
     return StructType([*columns.fields, *(StructField(name, OURS[name]) for name in ours)])
+
+
+def own_columns(options: Mapping[str, str]) -> StructType:
+    """Of the log, where nobody asks for others."""
+    log = catalog.open_log(catalog.pinned(options, WallClock().now_s()), None)
+    return from_arrow_schema(log.columns())
 
 
 def log_columns(schema: StructType) -> pa.Schema:
@@ -79,10 +84,9 @@ def asked_columns(schema: StructType, options: Mapping[str, str]) -> pa.Schema |
     Raises with the column's name when the log cannot give it.
     """
     pinned, asked = catalog.pinned(options, WallClock().now_s()), log_columns(schema)
-    if "schema" not in options:
-        own = from_arrow_schema(catalog.open_log(pinned, None).columns())
-        if asked.equals(to_arrow_schema(own, timezone="UTC")):
-            return None
+    own = None if "schema" in options else own_columns(options)
+    if own is not None and asked.equals(to_arrow_schema(own, timezone="UTC")):
+        return None
     catalog.open_log(pinned, asked).columns()
     return asked
 
@@ -91,7 +95,7 @@ class Rows:
     """Reads slices in the exact Arrow schema that Spark checks for."""
 
     def __init__(self, schema: StructType, event_time: str | None = None) -> None:
-        self._schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
+        self.schema: pa.Schema = to_arrow_schema(schema, timezone="UTC")
         self._event_time = event_time
 
     def of(self, part: Slice, log: Log) -> Iterator[pa.RecordBatch]:
@@ -149,8 +153,8 @@ class Rows:
             event_us = last_event_us + max(0, part.beats_us - arrival_us)
         values: dict[str | None, Any] = {WEIGHT: 0.0, HEARTBEAT: True, QUERIES: EVERY_QUERY}
         values |= {VERSION: part.version, self._event_time: event_us, ARRIVAL: part.beats_us}
-        arrays = [pa.array([values.get(field.name)], field.type) for field in self._schema]
-        yield pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        arrays = [pa.array([values.get(field.name)], field.type) for field in self.schema]
+        yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _last(self, stretch: Stretch, log: Log) -> tuple[int, int] | None:
         """(arrival, event time) of a partition's last consumed tuple, in microseconds.
@@ -168,7 +172,7 @@ class Rows:
 
     def _places(self, part: Slice, span: Span, wanted: Any) -> Any:
         """Where rows are missing in the log, later ones take their places: only spans are used."""
-        if PLACE not in self._schema.names:
+        if PLACE not in self.schema.names:
             return np.empty(0, dtype=np.int64)
         positions = np.arange(span.start, span.stop) if wanted is None else wanted
         return positions + part.places.get(span.partition, 0)
@@ -184,8 +188,8 @@ class Rows:
             GAP_UNTIL: part.gap_until_us,
             **ours,
         }
-        arrays = [self._column(batch, field, given) for field in self._schema]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        arrays = [self._column(batch, field, given) for field in self.schema]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _column(self, batch: pa.RecordBatch, field: pa.Field, ours: Mapping[str, Any]) -> Any:
         if field.name in ours and ours[field.name] is None:
