@@ -55,7 +55,8 @@ def text_of(tree: exp.Expr) -> str:
 
 def with_column(sql: str, column: str) -> str:
     """The text of one SELECT with one more column behind its own, as it was written otherwise."""
-    depth, before = 0, None
+    depth = 0
+    before: TokenType | None = None
     for token in sqlglot.tokenize(sql, read="spark"):
         depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(token.token_type, 0)
         is_from = token.token_type == TokenType.FROM and before != TokenType.DISTINCT
