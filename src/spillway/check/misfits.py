@@ -100,9 +100,8 @@ def _of_window(window: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
     if _kind(time) in _NUMBERS | {_T.BOOLEAN, _T.BINARY}:
         yield time, f"window over {_shown(time)}: it takes a timestamp"
     for duration in durations:
-        if isinstance(duration, exp.Literal) and not (
-            duration.is_string and interval_us(duration.name)
-        ):
+        is_text = isinstance(duration, exp.Literal) and duration.is_string  # a number: microseconds
+        if is_text and not interval_us(duration.name):
             said = "it takes a duration, such as '10 seconds' or '1 hour'"
             yield duration, f"window of {shown(duration.sql('spark'))}: {said}"
     found = time_window(window)
