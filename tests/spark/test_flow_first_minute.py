@@ -60,7 +60,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
         "streams": STREAMS,
         "classes": {"gold": {"delay": "5s"}},
         "queries": QUERIES,
-        "control": {"warm_up": "60s"},
+        "control": {"warm_up": "180s"},  # it ends once batches get no faster
     }
     (root / "flow.yaml").write_text(yaml.safe_dump(flow))
     command = [sys.executable, "-c", "from spillway.cli.app import main; main()", "run"]
