@@ -54,6 +54,7 @@ def test_whatever_moves_changes_or_dies_each_window_comes_out_once_and_whole(
         cluster.wait(lambda now: now.get("next") is not None, WITHIN_S)
         signal_tree(node_of(cluster, cluster.query()["next"]["node"]), signal.SIGKILL)
         moved_to(cluster, 4)
+        cluster.wait(lambda _: any(r.generation == 4 for r in kept(cluster.results)), WITHIN_S)
 
         results = list(kept(cluster.results))
     assert {result.generation for result in results} == {1, 2, 3, 4}

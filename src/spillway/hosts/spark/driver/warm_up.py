@@ -9,6 +9,7 @@ and a checkpoint that is thrown away. Only a first start is warmed up: at a late
 import shutil
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -30,6 +31,7 @@ _ALONE_PER_S, _JOINED_PER_S = 20_000, 500  # made-up rows of other logs: a join 
 _SETTLED = 0.9  # the last batches took at least so much of what those before them took
 _BATCHES = 3
 _LOOK_S = 0.2
+_REMOVE_S = 10.0
 _KEPT = (  # of the gate's options: those that the plan depends on
     *("delay", "class", "parallelism", "heartbeat", "quiet", "schema"),
     *("arrival", "weight", "place", "kept_from", "masks", "split", "instances"),
@@ -65,7 +67,7 @@ class _WarmUp:
             batches = {name: len(_durations_s(query)) for name, query in self._running.items()}
             for query in self._running.values():
                 query.stop()
-            shutil.rmtree(self._folder, ignore_errors=True)
+            _remove(self._folder)
             phases |= dict.fromkeys(phases, STARTING)
         self._application.event(
             "warmed up",
@@ -123,6 +125,15 @@ class _WarmUp:
         own |= {"manager": "none", "max_batch": str(MOST_ROWS), "gate": f"warm-up-{name}/{stream}"}
         own |= {"joint": f"warm-up-{name}"} if joined else {}
         return application.gates.frame(stream, {**own, **rows})
+
+
+def _remove(folder: Path) -> None:
+    """State stores may still write for a moment after their query has stopped."""
+    ends_s = time.monotonic() + _REMOVE_S
+    shutil.rmtree(folder, ignore_errors=True)
+    while folder.exists() and time.monotonic() < ends_s:
+        time.sleep(_LOOK_S)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _columns(frame: DataFrame) -> str:
