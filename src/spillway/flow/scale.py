@@ -42,7 +42,7 @@ class Scale(Part):
         "true-rate", description="how many there are to be, as in docs/scaling.md"
     )
     lower: float = Field(0.5, ge=0.0, lt=1.0, description="load below which executors may go")
-    target: float = Field(0.85, gt=0.0, le=1.0, description="load that executors are filled to")
+    target: float = Field(0.9, gt=0.0, le=1.0, description="load that executors are filled to")
     upper: float = Field(0.95, gt=0.0, le=1.0, description="load above which there are too few")
     period: Duration = Field("5s", description="from one look at the load to the next")
     consecutive: int = Field(3, ge=1, le=1000, description="looks that must agree")
